@@ -147,7 +147,7 @@ fn group_by_hash_map(batches: &[Batch], records: f64) -> usize {
         let keys = batch.keys.as_ref().expect("keys");
         for row in 0..ROWS {
             let mut pair = users.get(row).expect("a user").to_vec();
-            pair.extend(keys.get(row).expect("a key"));
+            pair.extend_from_slice(&keys.get(row).expect("a key"));
             *groups.entry(pair).or_default() += 1;
         }
     }

@@ -69,7 +69,7 @@ fn main() {
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
-        key: Some("key".to_owned()),
+        key: vec!["key".to_owned()],
         unit: Some("user".to_owned()),
         values: vec!["value".to_owned()],
         ..Columns::default()
@@ -79,7 +79,7 @@ fn columns() -> Columns {
 fn cases() -> Vec<Case> {
     let declared = DeclaredTypes {
         time: TimeFormat::Microseconds,
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         unit: Some(IdType::Integer),
     };
     let records = |name, form, encode: fn(i64) -> Vec<u8>| Case {

@@ -12,8 +12,8 @@ use bernstream_kafka::source::record::{
     BatchBuilder, DeclaredTypes, IdType, MessageType, RecordForm, RecordReader, TimeFormat,
 };
 use bernstream_ledger::witness::WitnessClaim;
-use bernstream_release::source::Columns;
 use bernstream_release::source::decode::ArrowDecoder;
+use bernstream_release::source::{Batch, Columns, TextColumn};
 use bernstream_server::feed::{Feed, FeedOrigin, follow_origin};
 use bernstream_server::serve::dashboard::serve;
 use bernstream_server::serve::listen;
@@ -21,11 +21,17 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::query::{Query, example};
 
+/// The columns of keys and users.
+fn texts_of(batch: &Batch) -> impl Iterator<Item = &TextColumn> {
+    let keys = batch.keys.iter().flat_map(|keys| keys.parts());
+    keys.chain(&batch.units)
+}
+
 /// A Kafka message: an Arrow IPC stream.
 pub fn message(bytes: &[u8]) {
     let columns = Columns {
         time: "t".to_owned(),
-        key: Some("k".to_owned()),
+        key: vec!["k".to_owned()],
         unit: Some("u".to_owned()),
         values: vec!["x".to_owned()],
         ..Columns::default()
@@ -46,7 +52,7 @@ pub fn message(bytes: &[u8]) {
         batch.values.iter().all(|column| column.len() == rows),
         "columns of different lengths"
     );
-    for text in [&batch.keys, &batch.units].into_iter().flatten() {
+    for text in texts_of(&batch) {
         assert_eq!(text.len(), rows, "texts for other rows");
         let _: usize = (0..rows)
             .filter_map(|row| text.get(row))
@@ -74,14 +80,14 @@ pub fn record(bytes: &[u8]) {
     let form = &forms[usize::from(*first) % forms.len()];
     let columns = Columns {
         time: "at".to_owned(),
-        key: Some("ride.city".to_owned()),
+        key: vec!["ride.city".to_owned()],
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
         ..Columns::default()
     };
     let declared = DeclaredTypes {
         time: TimeFormat::Milliseconds,
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         unit: Some(IdType::Integer),
     };
     let mut reader = RecordReader::new(form, &columns, &declared).expect("all is declared");
@@ -101,7 +107,7 @@ pub fn record(bytes: &[u8]) {
             .all(|values| bits(values, 0) == bits(values, 1)),
         "other values"
     );
-    for text in [&batch.keys, &batch.units].into_iter().flatten() {
+    for text in texts_of(&batch) {
         assert_eq!(text.get(0), text.get(1), "other texts");
     }
 }

@@ -160,7 +160,13 @@ export class KeyTable {
   readonly keys: readonly string[];
   readonly readings: readonly KeyReading[];
   row(key: string): { [reading in KeyReading]?: Estimate };
-  rows(): ({ key: string } & { [reading in KeyReading]?: Estimate })[];
+  /** The columns that a key has a part of each of; none where keys are one column. */
+  readonly keyColumns: readonly string[];
+  /** The parts of a key by their columns. */
+  parts(key: string): { [column: string]: string };
+  rows(): ({ key: string; parts?: { [column: string]: string } } & { [reading in KeyReading]?: Estimate })[];
+  /** Sums over all keys with the same parts in these columns; users do not add up. */
+  margin(...columns: string[]): ({ parts: { [column: string]: string }; keys: number } & { [reading in Exclude<KeyReading, "users">]?: Estimate })[];
   /**
    * The keys with the largest values of a reading, by default the first; those whose mean is unknown come last. The noise may have made the
    * last of them larger than the first one that is left out: then `isLastUnclear`.
@@ -243,6 +249,8 @@ export interface Description {
   readonly pipeline: string;
   readonly release: string;
   readonly key?: string | null;
+  /** The columns that a key has a part of each of; absent where keys are one column. */
+  readonly key_columns?: readonly string[];
   readonly window: Span;
   readonly published: Time;
   /** Where the windows end, as configured; absent where they go on. */

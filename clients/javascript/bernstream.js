@@ -30,6 +30,12 @@ const SPLINES = new Map([
   ["linear", { first: 0, more: 1, variance: 1 / 6, outside: [1 / 2] }],
   ["quadratic", { first: -1, more: 3, variance: 1 / 4, outside: [47 / 48, 1 / 2, 1 / 48] }],
 ]);
+/** Names that no column of a key has, as tables have them. */
+const OWN_COLUMNS = [
+  "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean", "keys", "parts", "lattice_values",
+];
+/** Keys whose noise together has the exact law of its sum. */
+const EXACT_TERMS = 64;
 /** What the columns of a table by key tell. */
 const STATISTICS = ["users", "records", "low", "high", "sum"];
 /** The laws under which all numbers have independent noise. */
@@ -147,6 +153,7 @@ function check(meta) {
   checkTables(meta);
   checkNoise(meta);
   checkCounts(meta);
+  checkKeyParts(meta);
   checkSmoothness(meta.smoothness, domain.length, basis);
   checkFormError(meta, basis);
   need(meta, "not_protected", isList(isText), "a list of texts");
@@ -222,6 +229,24 @@ function checkKeys(content) {
   if (!units.size || units.get("low") !== units.get("high") || (units.has("low") && hasOwn)) {
     throw damaged("the columns of its table by key do not belong together");
   }
+}
+
+/** The columns of a key are two or three different names, and each key has a part for each. */
+function checkKeyParts({ key_columns: columns, key, basis }) {
+  if (columns === undefined || columns === null) return;
+  const isName = (name) => isText(name) && !OWN_COLUMNS.includes(name.replace(/_(lower|upper)$/, ""));
+  const isRight = isList(isName)(columns) && [2, 3].includes(columns.length) && new Set(columns).size === columns.length;
+  if (!isRight) throw damaged("its field 'key_columns' is not two or three different names");
+  for (const each of basis.keys?.keys ?? (isText(key) ? [key] : [])) partsOf(each, columns);
+}
+
+/** The parts of a key by their columns: `/` stands between them, and `%25` and `%2F` for `%` and `/` within a part. */
+function partsOf(key, columns) {
+  const parts = columns.length ? key.split("/") : [];
+  if (parts.length !== columns.length || parts.some((part) => /%(?!25|2F)/.test(part))) {
+    throw damaged(`the key '${key}' does not have ${columns.length} parts`);
+  }
+  return Object.fromEntries(parts.map((part, i) => [columns[i], part.replaceAll("%2F", "/").replaceAll("%25", "%")]));
 }
 
 function checkPrecision(of, axes) {
@@ -2576,7 +2601,7 @@ export class KeyTable {
   #rows = new Map();
   #halfWidths = new Map();
 
-  constructor({ basis: { keys: basis }, target: { counts }, noise }, values) {
+  constructor({ basis: { keys: basis }, target: { counts }, noise, key_columns: columns }, values) {
     /** The keys, in the order of the rows. */
     this.keys = basis.keys;
     const count = basis.keys.length;
@@ -2588,6 +2613,13 @@ export class KeyTable {
     /** What is known of each key: some of "users", "records", "sum" and "mean". */
     this.readings = Object.freeze([...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]));
     this.keys.forEach((key, i) => this.#rows.set(key, i));
+    /** The columns that a key has a part of each of; none where keys are one column. */
+    this.keyColumns = Object.freeze([...(columns ?? [])]);
+  }
+
+  /** The parts of a key by their columns: `{ country: "DE", device: "phone" }`; none where keys are one column. */
+  parts(key) {
+    return partsOf(key, this.keyColumns);
   }
 
   /** The readings of one key by their names: `{ users: { value, pointwise }, .. }`. */
@@ -2597,9 +2629,10 @@ export class KeyTable {
     return Object.fromEntries(estimates);
   }
 
-  /** The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`. */
+  /** The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`, with `parts` where keys have them. */
   rows() {
-    return this.keys.map((key) => ({ key, ...this.row(key) }));
+    const parts = (key) => (this.keyColumns.length ? { parts: this.parts(key) } : {});
+    return this.keys.map((key) => ({ key, ...parts(key), ...this.row(key) }));
   }
 
   /**
@@ -2617,6 +2650,43 @@ export class KeyTable {
     return { keys: all.slice(0, count).map(({ key }) => key), isLastUnclear };
   }
 
+  /**
+   * Sums over all keys with the same parts in these columns, over all keys where there are none:
+   * `[{ parts, keys, records: { value, pointwise }, .. }]`, `keys` the number of keys that are summed. Users do not add up: a user may be
+   * in several keys.
+   */
+  margin(...columns) {
+    const unknown = columns.find((column) => !this.keyColumns.includes(column));
+    if (unknown !== undefined) throw new SynopsisError(`its keys have no parts '${unknown}', only ${this.keyColumns.join(", ")}`);
+    const readings = this.readings.filter((reading) => reading !== "users");
+    if (!readings.length) throw new SynopsisError("users do not add up: a user may be in several keys");
+    const groups = new Map();
+    this.keys.forEach((key, i) => {
+      const all = this.parts(key);
+      const parts = Object.fromEntries(columns.map((column) => [column, all[column]]));
+      const name = JSON.stringify(Object.values(parts));
+      if (!groups.has(name)) groups.set(name, { parts, rows: [] });
+      groups.get(name).rows.push(i);
+    });
+    return [...groups.values()].map(({ parts, rows }) => {
+      const sums = readings.map((reading) => [reading, this.#sumOver(reading, rows)]);
+      return { parts, keys: rows.length, ...Object.fromEntries(sums) };
+    });
+  }
+
+  #sumOver(reading, rows) {
+    const weights = reading === "mean" ? [this.#units.get("low")] : this.#weights(reading);
+    // Of more keys the law of their sum is as wide as that of so many, or less; the normal law is one whatever their number.
+    const terms = this.#noise.law === "discrete gaussian" ? 1 : Math.min(rows.length, EXACT_TERMS);
+    const halfWidth = Math.sqrt(rows.length / terms) * this.#halfWidth(Array(terms).fill(weights).flat());
+    const total = (of) => rows.reduce((sum, i) => sum + of(i), 0);
+    if (reading === "mean") {
+      return this.#meanOf(total((i) => this.#columns.get("low")[i]), total((i) => this.#columns.get("high")[i]), halfWidth);
+    }
+    const value = total((i) => this.#estimate(reading, i).value);
+    return { value, pointwise: [value - halfWidth, value + halfWidth] };
+  }
+
   /** Whether the noise does not explain that one key has more than another. */
   #isLarger(reading, one, other) {
     if (reading === "mean") return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
@@ -2625,7 +2695,10 @@ export class KeyTable {
   }
 
   #estimate(reading, i) {
-    if (reading === "mean") return this.#mean(i);
+    if (reading === "mean") {
+      const [low, high] = ["low", "high"].map((end) => this.#columns.get(end)[i]);
+      return this.#meanOf(low, high, this.#halfWidth([this.#units.get("low")]));
+    }
     const ends = this.#ends(reading);
     const ofEnds = () => ends[0] * this.#columns.get("low")[i] + ends[1] * this.#columns.get("high")[i];
     const value = this.#columns.has(reading) ? this.#columns.get(reading)[i] : ofEnds();
@@ -2634,12 +2707,11 @@ export class KeyTable {
   }
 
   /** The mean, and those that the noise allows (Fieller): `high` is one of the two numbers that add up to the records. */
-  #mean(i) {
-    const [low, high] = [this.#columns.get("low")[i], this.#columns.get("high")[i]];
+  #meanOf(low, high, halfWidth) {
     const records = low + high;
     const [min, max] = this.#range;
     const valueAt = (share) => min + (max - min) * Math.min(Math.max(share, 0), 1);
-    const ends = fieller(high, records, this.#halfWidth([this.#units.get("low")]), [1, 1, 2]);
+    const ends = fieller(high, records, halfWidth, [1, 1, 2]);
     return { value: records > 0 ? valueAt(high / records) : null, pointwise: ends?.map(valueAt) ?? null };
   }
 

@@ -31,9 +31,10 @@ use bernstream_synopsis::description::{
 };
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::key_parts::join_parts;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
-use bernstream_synopsis::{Adjacency, sampler};
+use bernstream_synopsis::{Adjacency, Basis, sampler};
 
 use super::file::Case;
 use super::release::{AXES, LABEL, LATE, Labelled, Release, carriers, domain, time};
@@ -1002,8 +1003,48 @@ fn tables_by_key() -> Found<Vec<Case>> {
             parts: Vec::new(),
         },
     )?;
-    Ok(vec![of_values, of_sums])
+    let of_parts = by_key(
+        "counts-columns",
+        NoiseDistribution::DiscreteLaplace,
+        pure("1")?,
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.3),
+            NamedShare::new("values", CountedStatistic::Values, 0.7),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(3),
+            per_user: None,
+            value: Some(CountedValue {
+                column: column.to_owned(),
+                min: 0.0,
+                max,
+            }),
+            parts: Vec::new(),
+        },
+    )?;
+    let of_parts = Case {
+        synopsis: changed("counts-columns", &of_parts.synopsis, |about| {
+            about.key_columns = ["carrier", "sold by"].map(str::to_owned).to_vec();
+            about.meaning = "users, records and fares of each carrier and shop".to_owned();
+            if let Basis::Keys(basis) = &mut about.basis {
+                basis.keys = SHOPS.iter().map(|parts| join_parts(parts)).collect();
+            }
+        })?,
+        ..of_parts
+    };
+    Ok(vec![of_values, of_sums, of_parts])
 }
+
+/// Keys of two columns: their parts have what stands between parts, and what escapes it.
+const SHOPS: [[&str; 2]; 6] = [
+    ["AA", "web"],
+    ["AA", "desk/phone"],
+    ["B6", "web"],
+    ["AA", "50% club"],
+    ["Lin\u{f3}pe \"air\"", "web"],
+    ["B6", "%2F"],
+];
 
 /// A statistic of a table by key, its name in the description, and its part of the price.
 struct NamedShare {

@@ -5,6 +5,7 @@ use std::error::Error;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::description::{AxisDescription, Basis, CellLabel};
+use bernstream_synopsis::key_table::CountedTable;
 use bernstream_synopsis::query::Query;
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, KernelFit, PointEstimate};
 use bernstream_synopsis::{Synopsis, SynopsisReading};
@@ -354,13 +355,50 @@ fn rows_of_keys(case: &Case) -> Value {
             }));
         }
     }
-    json!({
+    let mut keys = json!({
         "readings": table.readings(),
         "rows": rows,
         "top": top,
         "tolerance": TOLERANCE,
         "half_width_tolerance": 2e-3,
-    })
+    });
+    if !table.key_columns().is_empty() {
+        extend(&mut keys, sums_over_keys(&table));
+    }
+    keys
+}
+
+/// The parts of the keys, and the margins and shares in all columns and in each.
+fn sums_over_keys(table: &CountedTable<'_>) -> Value {
+    let parts: Vec<_> = table.keys().iter().map(|key| table.parts_of(key)).collect();
+    let mut margins = Vec::new();
+    let mut all_shares = Vec::new();
+    let mut asked: Vec<Vec<&str>> = vec![Vec::new()];
+    asked.extend(
+        table
+            .key_columns()
+            .iter()
+            .map(|column| vec![column.as_str()]),
+    );
+    for columns in &asked {
+        if let Ok(margin) = table.margin(columns) {
+            let mut rows = Vec::new();
+            for row in &margin.rows {
+                let estimates: Vec<Value> = row.estimates.iter().map(written_estimate).collect();
+                rows.push(json!({ "parts": row.parts, "keys": row.keys, "estimates": estimates }));
+            }
+            margins.push(json!({ "columns": columns, "readings": margin.readings, "rows": rows }));
+        }
+        if let Ok(shares) = table.shares(columns) {
+            let mut rows: Vec<Vec<Value>> = Vec::new();
+            for row in &shares.rows {
+                rows.push(row.iter().map(written_estimate).collect());
+            }
+            all_shares
+                .push(json!({ "columns": columns, "readings": shares.readings, "rows": rows }));
+        }
+    }
+    json!({ "parts": parts, "margins": margins, "shares": all_shares })
 }
 
 fn written_estimate(estimate: &Estimate) -> Value {

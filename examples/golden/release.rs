@@ -117,6 +117,7 @@ impl Release {
             pipeline: "flights".to_owned(),
             release: self.name.to_owned(),
             key: self.key.map(str::to_owned),
+            key_columns: Vec::new(),
             window,
             published: time("2013-06-19T06:01:00Z")?,
             grid_end: None,

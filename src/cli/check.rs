@@ -231,12 +231,16 @@ const OF_A_LARGE_TABLE: &str = ", more than a topic takes by default: `bernstrea
 fn message_size(settings: &WorkerSettings, release: &ReleaseSettings) -> String {
     let name = settings::name_before(settings, release);
     let values = release.shape().value_count();
-    let bytes = synopsis_bytes(&release.shape());
+    let bytes = synopsis_bytes(&release.shape(), settings.columns.key.len());
     match release.function.keyed_counts() {
         Some(_) => {
             let is_large = bytes > DEFAULT_LIMIT && settings.output.broker().is_some();
+            let combined = match settings.columns.key.as_slice() {
+                several @ [_, _, ..] => format!(", combinations of {}", several.join(" and ")),
+                _ => String::new(),
+            };
             format!(
-                "{name}{values} values x 8 bytes, the names of {} keys, each with 28 bytes, and about 6 KB of schema and metadata: about {bytes} bytes for each window{}",
+                "{name}{values} values x 8 bytes, the names of {} keys{combined}, each with 28 bytes, and about 6 KB of schema and metadata: about {bytes} bytes for each window{}",
                 settings.key_count(),
                 if is_large { OF_A_LARGE_TABLE } else { "" }
             )

@@ -277,7 +277,7 @@ fn list_counts(synopsis: &Synopsis) -> String {
         "customers and their mean waiting time, {} to {}, each with its 95 % interval\n\n{}\n\n",
         description.window.start,
         description.window.end,
-        key_rows::rows_in_words(&table, &table.rows())
+        key_rows::rows_in_words(&table, &table.rows(), None)
     )
 }
 

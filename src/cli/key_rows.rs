@@ -1,32 +1,116 @@
 //! A table by key in words, and as JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
 use crate::cli::figures::above_noise;
+use bernstream_synopsis::SynopsisError;
 use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
-use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
+use bernstream_synopsis::key_table::{CountedTable, KeyMargin, KeyReading, KeyRow, KeyShares};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
 
 /// Name of the only row where no key is declared.
 const ALL_RECORDS: &str = "(all)";
 
-/// A row for each key, with the interval of each number.
-pub fn rows_in_words(table: &CountedTable<'_>, rows: &[KeyRow<'_>]) -> String {
-    let names = table.readings().iter().map(|reading| reading.name());
-    let mut lines = vec![
-        std::iter::once("key")
-            .chain(names)
-            .map(str::to_owned)
-            .collect(),
-    ];
+/// A row for each key, with the interval of each number, and shares where they are asked for. A key of several columns has a column for
+/// each part.
+pub fn rows_in_words(
+    table: &CountedTable<'_>,
+    rows: &[KeyRow<'_>],
+    shares: Option<&KeyShares<'_>>,
+) -> String {
+    let mut names: Vec<String> = match table.key_columns() {
+        [] => vec!["key".to_owned()],
+        several => several.to_vec(),
+    };
+    names.extend(reading_names(table.readings()));
+    if let Some(shares) = shares {
+        for reading in &shares.readings {
+            names.push(format!("share of {}", reading.name()));
+        }
+    }
+    let mut lines = vec![names];
     for row in rows {
-        let mut line = vec![shown_key(row.key)];
+        let mut line = match table.key_columns() {
+            [] => vec![shown_key(row.key)],
+            _ => shown_parts(&table.parts_of(row.key)),
+        };
+        line.extend(row.estimates.iter().map(estimate_in_words));
+        if let Some(shares) = shares {
+            let own = table.keys().iter().position(|key| key == row.key);
+            let own = own.and_then(|place| shares.rows.get(place));
+            line.extend(own.into_iter().flatten().map(estimate_in_words));
+        }
+        lines.push(line);
+    }
+    aligned_columns(&lines)
+}
+
+/// A row for each combination of parts, with the number of keys that are summed.
+pub fn margin_in_words(margin: &KeyMargin<'_>) -> String {
+    let mut names: Vec<String> = margin
+        .columns
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    names.push("keys".to_owned());
+    names.extend(reading_names(&margin.readings));
+    let mut lines = vec![names];
+    for row in &margin.rows {
+        let mut line = shown_parts(&row.parts);
+        line.push(row.keys.to_string());
         line.extend(row.estimates.iter().map(estimate_in_words));
         lines.push(line);
     }
     aligned_columns(&lines)
+}
+
+/// What a margin leaves out of the table, and why.
+pub fn margin_remarks(table: &CountedTable<'_>, margin: &KeyMargin<'_>) -> String {
+    let left_out = match table.readings().len() > margin.readings.len() {
+        true => format!("{}. ", SynopsisError::UsersDoNotAddUp),
+        false => String::new(),
+    };
+    format!("\n{left_out}sums are those of the keys that are listed\n")
+}
+
+/// The rows of a margin and their synopsis.
+pub fn margin_as_json(margin: &KeyMargin<'_>, about: &Description) -> Value {
+    let mut rows = Vec::with_capacity(margin.rows.len());
+    for row in &margin.rows {
+        let mut object = Map::new();
+        object.insert(
+            "parts".to_owned(),
+            parts_as_json(&margin.columns, &row.parts),
+        );
+        object.insert("keys".to_owned(), json!(row.keys));
+        for (reading, estimate) in margin.readings.iter().zip(&row.estimates) {
+            object.insert(reading.name().to_owned(), json!(estimate));
+        }
+        rows.push(Value::Object(object));
+    }
+    let window = json!({ "start": about.window.start, "end": about.window.end });
+    json!({
+        "pipeline": about.pipeline, "release": about.release, "window": window,
+        "margin": margin.columns, "rows": rows,
+    })
+}
+
+fn parts_as_json<N: AsRef<str>>(columns: &[N], parts: &[Cow<'_, str>]) -> Value {
+    let mut object = Map::new();
+    for (column, part) in columns.iter().zip(parts) {
+        object.insert(column.as_ref().to_owned(), json!(part));
+    }
+    Value::Object(object)
+}
+
+fn reading_names(readings: &[KeyReading]) -> Vec<String> {
+    readings
+        .iter()
+        .map(|reading| reading.name().to_owned())
+        .collect()
 }
 
 /// What caps leave out, which no interval covers.
@@ -56,6 +140,7 @@ pub fn caps_in_words(about: &Description) -> String {
 pub fn rows_as_json(
     table: &CountedTable<'_>,
     rows: &[KeyRow<'_>],
+    shares: Option<&KeyShares<'_>>,
     is_last_unclear: Option<bool>,
     about: &Description,
 ) -> Value {
@@ -63,8 +148,23 @@ pub fn rows_as_json(
     for row in rows {
         let mut object = Map::new();
         object.insert("key".to_owned(), json!(row.key));
+        if !table.key_columns().is_empty() {
+            let parts = parts_as_json(table.key_columns(), &table.parts_of(row.key));
+            object.insert("parts".to_owned(), parts);
+        }
         for (reading, estimate) in table.readings().iter().zip(&row.estimates) {
             object.insert(reading.name().to_owned(), json!(estimate));
+        }
+        let own = table.keys().iter().position(|key| key == row.key);
+        if let Some(shares) = shares
+            && let Some(own) = own.and_then(|place| shares.rows.get(place))
+        {
+            let readings = shares.readings.iter().map(|reading| reading.name());
+            let own: Map<String, Value> = readings
+                .zip(own)
+                .map(|(name, share)| (name.to_owned(), json!(share)))
+                .collect();
+            object.insert("shares".to_owned(), Value::Object(own));
         }
         keys.push(Value::Object(object));
     }
@@ -90,6 +190,11 @@ fn shown_key(key: &str) -> String {
         "" => ALL_RECORDS.to_owned(),
         key => key.escape_debug().to_string(),
     }
+}
+
+fn shown_parts(parts: &[Cow<'_, str>]) -> Vec<String> {
+    let parts = parts.iter();
+    parts.map(|part| part.escape_debug().to_string()).collect()
 }
 
 fn estimate_in_words(estimate: &Estimate) -> String {

@@ -13,7 +13,7 @@ use crate::cli::progress::show_during;
 use bernstream_synopsis as synopsis;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Basis, Density, Description, Smoothing, TargetDescription};
-use bernstream_synopsis::key_table::{CountedTable, KeyReading};
+use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyShares};
 use bernstream_synopsis::query::{
     AnswerNoise, Approximation, CoefficientGrid, MOST_SMOOTHNESS, Query, QueryAnswer,
 };
@@ -54,6 +54,12 @@ pub struct QueryArguments {
     /// The number that --top sorts by, such as users; by default the first
     #[arg(long, value_name = "NAME", requires = "top")]
     by: Option<String>,
+    /// Of counts by key of several columns, the sums over all keys with the same part in this column; can be repeated
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["row", "top", "shares"])]
+    margin: Vec<String>,
+    /// Of counts by key, the share of each key in all; with a column, in the keys with the same part in it
+    #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "")]
+    shares: Option<String>,
     /// Use the coefficients of Wang et al. (2013) for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
     jackson: Option<u32>,
@@ -140,6 +146,10 @@ fn print_keys(
     }
     let about = synopsis.description();
     let table = synopsis.key_table().map_err(unanswered)?;
+    if !arguments.margin.is_empty() {
+        return print_margin(arguments, &table, about);
+    }
+    let shares = arguments.shares_of(&table)?;
     let mut remark = "";
     let mut is_last_unclear = None;
     let rows = match arguments.top {
@@ -164,18 +174,49 @@ fn print_keys(
     if arguments.json {
         return line(format_args!(
             "{:#}",
-            key_rows::rows_as_json(&table, &rows, is_last_unclear, about)
+            key_rows::rows_as_json(&table, &rows, shares.as_ref(), is_last_unclear, about)
         ));
     }
     print(
-        key_rows::rows_in_words(&table, &rows)
+        key_rows::rows_in_words(&table, &rows, shares.as_ref())
             + remark
             + &key_rows::caps_in_words(about)
             + &source_and_guarantee(about),
     )
 }
 
+/// Prints the sums over the keys with the same parts.
+fn print_margin(
+    arguments: &QueryArguments,
+    table: &CountedTable<'_>,
+    about: &Description,
+) -> Result<(), Failure> {
+    let columns: Vec<&str> = arguments.margin.iter().map(String::as_str).collect();
+    let margin = table.margin(&columns).map_err(unanswered)?;
+    if arguments.json {
+        return line(format_args!(
+            "{:#}",
+            key_rows::margin_as_json(&margin, about)
+        ));
+    }
+    print(
+        key_rows::margin_in_words(&margin)
+            + &key_rows::margin_remarks(table, &margin)
+            + &key_rows::caps_in_words(about)
+            + &source_and_guarantee(about),
+    )
+}
+
 impl QueryArguments {
+    /// The shares that are asked for.
+    fn shares_of<'a>(&self, table: &CountedTable<'a>) -> Result<Option<KeyShares<'a>>, Failure> {
+        let Some(column) = self.shares.as_deref() else {
+            return Ok(None);
+        };
+        let columns: &[&str] = if column.is_empty() { &[] } else { &[column] };
+        table.shares(columns).map(Some).map_err(unanswered)
+    }
+
     /// The reading that --top sorts by.
     fn sorted_reading(&self, table: &CountedTable<'_>) -> Result<KeyReading, Failure> {
         let names: Vec<&str> = table

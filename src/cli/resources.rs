@@ -130,7 +130,7 @@ fn bytes_of_message(settings: &WorkerSettings, release: &ReleaseSettings) -> u64
         .flatten()
         .map_or(0, |series| series.state_bytes(values) as u64);
     // A state is read, continued, and written.
-    synopsis_bytes(&release.shape()) as u64 + BESIDE_MESSAGE + 3 * state
+    synopsis_bytes(&release.shape(), settings.columns.key.len()) as u64 + BESIDE_MESSAGE + 3 * state
 }
 
 /// Bytes that the computation of a window and key needs.
@@ -150,7 +150,7 @@ pub fn disk_in_words(settings: &WorkerSettings) -> Vec<String> {
     let mut window: u64 = 0;
     for release in &settings.releases {
         let synopses = settings.synopses_of_release(release) as u64;
-        let of_each = synopsis_bytes(&release.shape()) as u64;
+        let of_each = synopsis_bytes(&release.shape(), settings.columns.key.len()) as u64;
         window = window.saturating_add(of_each.saturating_mul(synopses));
     }
     let rows = messages

@@ -1360,6 +1360,8 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
             "the table has users, records, sum, mean",
         ),
         ("keys?by=users", "add top=10"),
+        ("keys?margin=origin", "is no column of several"),
+        ("keys?margin=origin&row=JFK", "give one of them"),
         ("keys?row=LGA", "no key 'LGA'"),
         ("keys?top=-1", "top"),
         ("query", "counts by key"),
@@ -1389,6 +1391,42 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
     };
     assert!(
         status == 400 && why.contains("no counts by key"),
+        "{status} {why}"
+    );
+}
+
+#[test]
+fn rows_of_several_columns_have_their_parts_and_add_up_to_margins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = COUNTS.replace(
+        r#"column = "origin", type = "text", values = ["EWR", "JFK", "=1+1"]"#,
+        r#"columns = ["origin", "carrier"], type = "text", values = { origin = ["EWR", "JFK"], carrier = ["B6", "UA"] }"#,
+    );
+    let out = release_of(folder.path(), &text);
+    let dashboard = Dashboard::start(&[&out.display().to_string(), "--history", "all"]);
+    let mut events = dashboard.events(None);
+    (0..WINDOWS).for_each(|_| drop(events.next_of("synopsis")));
+    let rows = dashboard.get("/api/v1/keys");
+    assert_eq!(rows[1]["key"], "EWR/UA");
+    assert_eq!([&rows[1]["origin"], &rows[1]["carrier"]], ["EWR", "UA"]);
+    assert_eq!(dashboard.get("/api/v1/keys?row=EWR/UA")[0], rows[1]);
+    let margin = dashboard.get("/api/v1/keys?margin=origin");
+    let margin = margin.as_array().expect("rows");
+    assert_eq!(margin.len(), 2);
+    assert_eq!(margin[0]["origin"], "EWR");
+    assert_eq!(number(&margin[0]["keys"]), 2.0);
+    let records = number(&rows[0]["records"]) + number(&rows[1]["records"]);
+    assert!((number(&margin[0]["records"]) - records).abs() < 1e-6);
+    let csv = dashboard
+        .ask("GET", "/api/v1/keys?margin=carrier&format=csv")
+        .body;
+    let head = "carrier,keys,records,records_lower,records_upper,sum,sum_lower,sum_upper,mean,mean_lower,mean_upper";
+    assert!(csv.starts_with(head), "{csv}");
+    let both = dashboard.get("/api/v1/keys?margin=origin,carrier");
+    assert_eq!(both.as_array().expect("rows").len(), 4);
+    let (status, why) = dashboard.refusal("/api/v1/keys?margin=device");
+    assert!(
+        status == 400 && why.contains("origin, carrier"),
         "{status} {why}"
     );
 }

@@ -2299,7 +2299,7 @@ fn no_message_is_longer_than_what_is_checked() {
             .unwrap()
             .bytes
             .len();
-        let said = synopsis_bytes(&settings.releases[0].shape());
+        let said = synopsis_bytes(&settings.releases[0].shape(), settings.columns.key.len());
         println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
     }
@@ -2381,7 +2381,7 @@ fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
     let settings =
         |text: &str| WorkerSettings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}"));
     let declared = settings(&arrow);
-    assert_eq!(declared.columns.key_type, Some(IdType::Text));
+    assert_eq!(declared.columns.key_types[0], Some(IdType::Text));
     assert_eq!(declared.columns.unit_type, Some(IdType::Integer));
     let of_columns = settings(
         &arrow
@@ -2389,7 +2389,10 @@ fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
             .replace(", type = \"integer\"", ""),
     );
     assert_eq!(
-        (of_columns.columns.key_type, of_columns.columns.unit_type),
+        (
+            of_columns.columns.key_types[0],
+            of_columns.columns.unit_type
+        ),
         (None, None)
     );
     let other = settings(&arrow.replace("type = \"integer\"", "type = \"text\""));

@@ -28,7 +28,7 @@ use crate::harness::files::{Files as Pipelines, command, ended};
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
-        key: Some("key".to_owned()),
+        key: vec!["key".to_owned()],
         values: vec!["x".to_owned()],
         ..Columns::default()
     }
@@ -166,7 +166,8 @@ fn files_of_every_kind_are_read_in_the_order_of_their_names() {
         let keys: Vec<u8> = batches
             .iter()
             .flat_map(|b| {
-                (0..b.times.len()).map(|row| b.keys.as_ref().unwrap().get(row).unwrap()[0])
+                (0..b.times.len())
+                    .map(|row| b.keys.as_ref().unwrap().parts()[0].get(row).unwrap()[0])
             })
             .collect();
         assert_eq!(keys, b"abcdcdefghgh");
@@ -201,7 +202,7 @@ fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
             _ => write_stream(&path, &batch),
         }
         let found = read_all(&mut opened(&path)).unwrap();
-        let keys = found[0].keys.as_ref().unwrap();
+        let keys = &found[0].keys.as_ref().unwrap().parts()[0];
         assert_eq!(
             (keys.get(0), keys.get(1)),
             (Some(&[0xff][..]), Some(&b"k"[..])),
@@ -299,7 +300,7 @@ fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
     }
     write(path("4.csv"), "time,key\n1970-01-01T00:00:01Z,a\n").unwrap();
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let mut files = FileSource::open(
@@ -341,7 +342,7 @@ fn a_column_that_one_of_several_files_lacks_is_null_in_it() {
 fn a_file_without_a_byte_has_no_records() {
     let folder = TempDir::new().unwrap();
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let read = || {
@@ -408,7 +409,7 @@ fn a_declared_type_of_users_holds_for_files_of_every_kind() {
         ..DeclaredTypes::default()
     };
     let columns = Columns {
-        key: None,
+        key: vec![],
         unit: Some("key".to_owned()),
         unit_type: integer,
         ..columns()
@@ -498,7 +499,7 @@ fn what_is_no_input_is_passed_over_and_named() {
     }
     std::fs::create_dir(path("b.csv")).unwrap();
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let open = |path: PathBuf| FileSource::open(&FileSourceParams { path, declared }, columns());
@@ -528,7 +529,7 @@ fn files_with_the_same_content_are_a_fault_that_names_both() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let open = || {
@@ -591,7 +592,10 @@ fn arrow_files_with_compressed_buffers_are_read_and_a_false_length_takes_no_memo
                 (0..100).collect::<Vec<i64>>(),
                 "{name}.{ending}"
             );
-            assert_eq!(found[0].keys.as_ref().unwrap().get(99), Some(&b"EWR"[..]));
+            assert_eq!(
+                found[0].keys.as_ref().unwrap().parts()[0].get(99),
+                Some(&b"EWR"[..])
+            );
             assert_eq!(found[0].values[0], Float64Array::from(vec![1.5; 100]));
         }
         // Before each compressed buffer is the length that it says it unfolds to.
@@ -692,7 +696,7 @@ fn a_parquet_file_whose_times_are_text_is_read_or_integers_where_their_unit_is_d
 fn the_flights_of_2013_are_read_whole() {
     let columns = Columns {
         time: "time".to_owned(),
-        key: Some("origin".to_owned()),
+        key: vec!["origin".to_owned()],
         values: vec!["dep_delay".to_owned(), "distance".to_owned()],
         ..Columns::default()
     };
@@ -725,7 +729,7 @@ fn the_flights_of_2013_are_read_whole() {
     let from = |airport: &[u8]| -> usize {
         let keys = |b: &Batch| {
             (0..b.times.len())
-                .map(|row| b.keys.as_ref().unwrap().get(row) == Some(airport))
+                .map(|row| b.keys.as_ref().unwrap().parts()[0].get(row) == Some(airport))
                 .filter(|is| *is)
                 .count()
         };
@@ -749,7 +753,7 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
         let path = folder.path().join(name);
         write(&path, text).unwrap();
         let declared = DeclaredTypes {
-            key: Some(IdType::Text),
+            key: [Some(IdType::Text), None, None],
             ..DeclaredTypes::default()
         };
         let open = |declared| {
@@ -771,7 +775,7 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
             [Some(1_000_000), None, Some(3_000_000), Some(4_000_000)],
             "{name}"
         );
-        let keys = batch.keys.as_ref().unwrap();
+        let keys = &batch.keys.as_ref().unwrap().parts()[0];
         assert_eq!(
             [0, 1, 2, 3].map(|row| keys.get(row)),
             [Some(&b"g"[..]), None, Some(b"h"), Some(b"h")],
@@ -787,7 +791,7 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
     }
     write(folder.path().join("b.csv"), "time,key\n").unwrap();
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let path = folder.path().join("b.csv");
@@ -816,7 +820,7 @@ fn a_byte_order_mark_makes_no_line_depend_on_those_before_it() {
         let path = folder.path().join("a.jsonl");
         write(&path, text).unwrap();
         let declared = DeclaredTypes {
-            key: Some(IdType::Text),
+            key: [Some(IdType::Text), None, None],
             ..DeclaredTypes::default()
         };
         let batches = read_all(
@@ -852,7 +856,7 @@ fn rows_keep_the_order_of_their_lines() {
     }
     write(&path, text).unwrap();
     let declared = DeclaredTypes {
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         ..DeclaredTypes::default()
     };
     let batches =

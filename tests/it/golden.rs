@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream_synopsis::query::Query;
+use bernstream_synopsis::tables::Estimate;
 use bernstream_synopsis::{Synopsis, SynopsisReading, form_error};
 use serde_json::{Map, Value};
 
@@ -365,7 +366,70 @@ fn rows_of_tables_by_key_are_what_is_stated() {
         assert!(table.row_of("no such key").is_err());
         tables += 1;
     }
-    assert_eq!(tables, 2);
+    assert_eq!(tables, 3);
+}
+
+/// Sums over keys, and shares, of the golden tables whose keys have parts.
+#[test]
+fn margins_and_shares_of_tables_by_key_are_what_is_stated() {
+    let mut tables = 0;
+    for (name, file) in files() {
+        let stated = &file["keys"];
+        if stated["parts"].is_null() {
+            continue;
+        }
+        let synopsis = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
+        let table = synopsis.key_table().expect("a table by key");
+        let parts: Vec<_> = table.keys().iter().map(|key| table.parts_of(key)).collect();
+        assert_eq!(stated["parts"], serde_json::json!(parts), "{name}");
+        for stated in stated["margins"].as_array().expect("margins") {
+            let margin = table.margin(&texts(&stated["columns"])).expect("a margin");
+            let rows = stated["rows"].as_array().expect("rows");
+            assert_eq!(margin.rows.len(), rows.len(), "{name}");
+            for (row, stated) in margin.rows.iter().zip(rows) {
+                assert_eq!(stated["parts"], serde_json::json!(row.parts), "{name}");
+                assert_eq!(stated["keys"], row.keys, "{name}");
+                assert_estimates(&row.estimates, &stated["estimates"], &name);
+            }
+        }
+        for stated in stated["shares"].as_array().expect("shares") {
+            let shares = table.shares(&texts(&stated["columns"])).expect("shares");
+            for (row, stated) in shares
+                .rows
+                .iter()
+                .zip(stated["rows"].as_array().expect("rows"))
+            {
+                assert_estimates(row, stated, &name);
+            }
+        }
+        tables += 1;
+    }
+    assert_eq!(tables, 1);
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    let list = list.as_array().expect("a list").iter();
+    list.map(|text| text.as_str().expect("a text")).collect()
+}
+
+fn assert_estimates(found: &[Estimate], stated: &Value, name: &str) {
+    let stated = stated.as_array().expect("estimates");
+    assert_eq!(found.len(), stated.len(), "{name}");
+    for (estimate, stated) in found.iter().zip(stated) {
+        assert_eq!(
+            estimate.interval.is_some(),
+            stated["interval"].is_array(),
+            "{name}"
+        );
+        let Some(interval) = estimate.interval else {
+            continue;
+        };
+        let value = stated["value"].as_f64().expect("a value");
+        assert_near(&[estimate.value], &[value], 1e-12, name);
+        let ends = [interval.lower, interval.upper];
+        assert_near(&ends, &numbers(&stated["interval"]), 1e-12, name);
+        assert!(interval.lower <= value && value <= interval.upper, "{name}");
+    }
 }
 
 /// A client that checks only these must have met every kind.

@@ -25,6 +25,7 @@ mod clock;
 mod cluster;
 mod commands;
 mod comparison;
+mod composite_keys;
 mod composition;
 mod config;
 mod copies;

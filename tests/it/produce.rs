@@ -62,7 +62,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     };
     let columns = Columns {
         time: "time".to_owned(),
-        key: Some("origin".to_owned()),
+        key: vec!["origin".to_owned()],
         unit: Some("carrier".to_owned()),
         values: vec!["dep_delay".to_owned()],
         ..Columns::default()
@@ -179,7 +179,7 @@ fn senseless_arguments_are_refused() {
 fn rides() -> Columns {
     Columns {
         time: "started_at".to_owned(),
-        key: Some("ride.city".to_owned()),
+        key: vec!["ride.city".to_owned()],
         unit: Some("rider".to_owned()),
         values: vec!["ride.kilometres".to_owned()],
         ..Columns::default()
@@ -219,7 +219,7 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
         let name = kafka::fresh_name("rides");
         sent_from(&file, &servers, &name, &["--create", "1"]).unwrap();
         let declared = DeclaredTypes {
-            key: Some(IdType::Text),
+            key: [Some(IdType::Text), None, None],
             unit: Some(IdType::Integer),
             ..DeclaredTypes::default()
         };
@@ -253,9 +253,8 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             {
                 SourceEvent::Batch(batch) => {
                     assert!(batch.message_time.is_some());
-                    let text = |column: &Option<bernstream_release::source::TextColumn>, row| {
+                    let text = |column: Option<&bernstream_release::source::TextColumn>, row| {
                         column
-                            .as_ref()
                             .and_then(|column| column.get(row))
                             .map(|text| String::from_utf8_lossy(text).into_owned())
                     };
@@ -265,8 +264,8 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
                         rows.push((
                             batch.offset + row as i64,
                             minute,
-                            text(&batch.keys, row),
-                            text(&batch.units, row),
+                            text(batch.keys.as_ref().map(|keys| &keys.parts()[0]), row),
+                            text(batch.units.as_ref(), row),
                             value,
                         ));
                     }

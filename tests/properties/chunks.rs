@@ -264,7 +264,7 @@ fn message(number: i64, rows: usize, random: &mut ChaCha20Rng) -> Batch {
     }
     let named = Columns {
         time: "time".to_owned(),
-        key: Some("key".to_owned()),
+        key: vec!["key".to_owned()],
         unit: Some("user".to_owned()),
         values: ["x", "y", "label"].map(str::to_owned).to_vec(),
         ..Columns::default()
@@ -381,7 +381,10 @@ fn belongs(rules: &WindowRules, batch: &Batch, row: usize) -> Result<Belongs, &'
         return Err("late");
     }
     let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
-    let place = |keys: &Vec<String>| keys.iter().position(|known| Some(known.as_bytes()) == key);
+    let place = |keys: &Vec<String>| {
+        keys.iter()
+            .position(|known| Some(known.as_bytes()) == key.as_deref())
+    };
     let group = rules
         .keys
         .as_ref()

@@ -27,7 +27,7 @@ use crate::memory;
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
-        key: Some("key".to_owned()),
+        key: vec!["key".to_owned()],
         unit: Some("unit".to_owned()),
         values: vec!["x".to_owned(), "y".to_owned()],
         ..Columns::default()
@@ -101,7 +101,7 @@ fn texts(
 }
 
 fn keys(batch: &Batch) -> Vec<Option<Vec<u8>>> {
-    texts(batch, batch.keys.as_ref())
+    texts(batch, batch.keys.as_ref().map(|keys| &keys.parts()[0]))
 }
 
 fn units(batch: &Batch) -> Vec<Option<Vec<u8>>> {
@@ -586,7 +586,7 @@ fn texts_as_columns(text: [Option<&str>; 3]) -> Vec<ArrayRef> {
 fn a_declared_type_of_keys_and_users_holds_for_every_type_of_column() {
     let read = |declared: Option<IdType>, array: &ArrayRef| {
         let named = Columns {
-            key_type: declared,
+            key_types: [declared, None, None],
             unit_type: declared,
             ..columns()
         };
@@ -1089,7 +1089,7 @@ fn rows_with_long_keys_do_not_take_the_rows_of_others_along() {
         assert_eq!(batch.times.len(), 500 + long);
         assert_eq!(
             (0..500)
-                .filter(|row| batch.keys.as_ref().unwrap().get(*row) == Some(b"EWR"))
+                .filter(|row| batch.keys.as_ref().unwrap().parts()[0].get(*row) == Some(b"EWR"))
                 .count(),
             500
         );

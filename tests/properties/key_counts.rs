@@ -22,8 +22,10 @@ use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
     CountedValue, Description, KeyedCounts, PricePart, TargetDescription,
 };
+use bernstream_synopsis::key_parts::join_parts;
 use bernstream_synopsis::key_table::{KeyReading, KeyRow};
 use bernstream_synopsis::price::Price;
+use bernstream_synopsis::tables::Estimate;
 use bernstream_synopsis::{
     Adjacency, Basis, KeyStatistic, NoiseDistribution, Norm, Sensitivity, Synopsis,
 };
@@ -1165,6 +1167,174 @@ fn intervals_of_every_reading_hold_and_larger_noise_is_found_out() {
     }
 }
 
+/// Columns of a key, and each the number of its different values: keys are the first so many, dealt out.
+const PARTS_OF_KEYS: [(&str, usize); 2] = [("country", 20), ("shop", 2)];
+
+impl CoveredRelease {
+    /// The same keys as combinations of two columns.
+    fn of_two_columns(law: NoiseDistribution, price: &str, shares: Shares) -> Self {
+        let mut release = CoveredRelease::new(law, price, shares);
+        release.about.key_columns = PARTS_OF_KEYS.map(|(name, _)| name.to_owned()).to_vec();
+        let Basis::Keys(basis) = &mut release.about.basis else {
+            panic!("a table by key")
+        };
+        let keys = (0..COVERED).map(|key| join_parts(&parts_of_covered(key)));
+        basis.keys = keys.collect();
+        release
+    }
+
+    /// The exact totals of the keys with this part.
+    fn exact_sum(&self, column: usize, part: &str, reading: KeyReading) -> f64 {
+        let places = (0..COVERED).filter(|key| parts_of_covered(*key)[column] == part);
+        let places: Vec<usize> = places.collect();
+        if reading != KeyReading::Mean {
+            let numbers = places
+                .iter()
+                .map(|place| self.exact_reading(reading, *place));
+            return numbers.sum();
+        }
+        let of = |reading| self.exact_sum(column, part, reading);
+        of(KeyReading::Sum) / of(KeyReading::Records)
+    }
+
+    /// In which part of all draws the intervals of each reading of a margin hold the exact number.
+    fn coverage_of_margins(&self, column: usize, times: f64) -> BTreeMap<&'static str, Covered> {
+        let mut covered: BTreeMap<&'static str, Covered> = BTreeMap::new();
+        for release in 0..RELEASES {
+            let synopsis = self.synopsis(release, times);
+            let table = synopsis.key_table().expect("a table by key");
+            let margin = table.margin(&[PARTS_OF_KEYS[column].0]).expect("a margin");
+            assert_eq!(margin.rows.len(), PARTS_OF_KEYS[column].1);
+            for row in &margin.rows {
+                for (reading, estimate) in margin.readings.iter().zip(&row.estimates) {
+                    let exact = self.exact_sum(column, &row.parts[0], *reading);
+                    let covered = covered.entry(reading.name()).or_default();
+                    covered.count(*estimate, exact);
+                }
+            }
+        }
+        covered
+    }
+
+    /// The same of the shares of keys in their country, and in all.
+    fn coverage_of_shares(&self, columns: &[&str], times: f64) -> Covered {
+        let mut covered = Covered::default();
+        for release in 0..RELEASES {
+            let synopsis = self.synopsis(release, times);
+            let table = synopsis.key_table().expect("a table by key");
+            let shares = table.shares(columns).expect("shares");
+            assert_eq!(shares.readings, [KeyReading::Records]);
+            for (key, row) in shares.rows.iter().enumerate() {
+                let own = self.exact_reading(KeyReading::Records, key);
+                let country = parts_of_covered(key)[0].clone();
+                let whole = match columns {
+                    [] => (0..COVERED)
+                        .map(|key| self.exact_reading(KeyReading::Records, key))
+                        .sum(),
+                    _ => self.exact_sum(0, &country, KeyReading::Records),
+                };
+                covered.count(row[0], own / whole);
+            }
+        }
+        covered
+    }
+}
+
+fn parts_of_covered(key: usize) -> [String; 2] {
+    let [(_, countries), (_, shops)] = PARTS_OF_KEYS;
+    [
+        format!("c/{}", key % countries),
+        format!("{}%", key / countries % shops),
+    ]
+}
+
+impl Covered {
+    fn count(&mut self, estimate: Estimate, exact: f64) {
+        let is_held = estimate.interval.is_none_or(|interval| {
+            (interval.lower - 1e-9..=interval.upper + 1e-9).contains(&exact)
+        });
+        self.draws += 1.0;
+        self.held += f64::from(u8::from(is_held));
+        self.squares += (estimate.value - exact).powi(2);
+    }
+
+    fn part(&self) -> f64 {
+        self.held / self.draws
+    }
+}
+
+/// Margins of two keys and of twenty: their noise is that of sums, and neither wider nor narrower; noise that is 1.3 times as large is
+/// found out.
+#[test]
+fn intervals_of_margins_hold_and_larger_noise_is_found_out() {
+    for (law, price) in LAWS {
+        for shares in [OF_USERS[2], OF_USERS[3], OF_USERS[4]] {
+            let release = CoveredRelease::of_two_columns(law, price, shares);
+            for (column, (least, most)) in [(0, (0.93, 0.975)), (1, (0.88, 1.0))] {
+                let larger = release.coverage_of_margins(column, 1.3);
+                for (reading, covered) in release.coverage_of_margins(column, 1.0) {
+                    let part = covered.part();
+                    println!(
+                        "{law:?}, {shares:?}, {column}, {reading}: {part:.4} of {}",
+                        covered.draws
+                    );
+                    assert!(
+                        (least..=most).contains(&part),
+                        "{law:?} {shares:?} {reading}: {part}"
+                    );
+                    let larger = larger[reading].part();
+                    assert!(larger < part, "{law:?} {shares:?} {reading}: {larger}");
+                    assert!(
+                        column > 0 || larger < 0.925,
+                        "{law:?} {shares:?} {reading}: {larger}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn intervals_of_shares_hold_and_larger_noise_is_found_out() {
+    for (law, price) in LAWS {
+        for shares in [OF_USERS[2], OF_USERS[3], OF_USERS[4]] {
+            let release = CoveredRelease::of_two_columns(law, price, shares);
+            let synopsis = release.synopsis(0, 1.0);
+            let table = synopsis.key_table().expect("a table by key");
+            if !table.readings().contains(&KeyReading::Records) {
+                assert!(table.shares(&[]).is_err());
+                continue;
+            }
+            for columns in [&[][..], &["country"]] {
+                let part = release.coverage_of_shares(columns, 1.0).part();
+                let larger = release.coverage_of_shares(columns, 1.3).part();
+                println!(
+                    "{law:?}, {shares:?}, {columns:?}: {part:.4}, with larger noise {larger:.4}"
+                );
+                assert!(
+                    (0.94..=0.98).contains(&part),
+                    "{law:?} {shares:?} {columns:?}: {part}"
+                );
+                assert!(larger < 0.93, "{law:?} {shares:?} {columns:?}: {larger}");
+            }
+        }
+    }
+}
+
+/// A user in two keys is one user, so numbers of users of a margin are no sums: there are none.
+#[test]
+fn users_have_no_margins() {
+    let release = CoveredRelease::of_two_columns(LAWS[0].0, LAWS[0].1, OF_USERS[0]);
+    let synopsis = release.synopsis(0, 1.0);
+    let table = synopsis.key_table().expect("a table by key");
+    match table.margin(&["country"]) {
+        Ok(margin) => assert!(!margin.readings.contains(&KeyReading::Users)),
+        Err(error) => assert!(error.to_string().contains("users do not add up")),
+    }
+    assert!(!KeyReading::Users.adds_up());
+    assert!(table.margin(&["device"]).is_err());
+}
+
 /// Of many draws: the tests above compare scales.
 #[test]
 fn errors_are_those_of_the_ideal_deviation() {
@@ -1211,14 +1381,14 @@ fn the_last_of_the_top_means_is_clear_only_where_intervals_are_apart() {
 }
 
 /// Counts by key of users, or of records, through the configuration.
-fn audited(unit: &str, release: &str) -> WorkerSettings {
+fn audited(unit: &str, release: &str, key: &str) -> WorkerSettings {
     let text = format!(
         r#"
 pipeline = "audited"
 [input]
 time = "time"
 files = {{ path = "nowhere" }}
-key = {{ column = "country", values = ["AT", "BR", "CH", "DE"] }}
+key = {key}
 [windows]
 origin = "2025-01-01T12:00:00Z"
 length = "1d"
@@ -1234,6 +1404,10 @@ path = "ledger"
     );
     WorkerSettings::parse(&text, "audited").unwrap_or_else(|faults| panic!("{faults}"))
 }
+
+/// Keys of one column, and of two, whose parts have what stands between parts.
+const COUNTRIES: &str = r#"{ column = "country", values = ["AT", "BR", "CH", "DE"] }"#;
+const SHOPS: &str = r#"{ columns = ["country", "shop"], values = { country = ["AT", "B/R"], shop = ["a", "b%2F"] } }"#;
 
 const USER: &str = r#"{ user = { column = "user", per = "1d" } }
 adjacency = "add_remove""#;
@@ -1290,11 +1464,18 @@ fn subject<'a>(settings: &'a WorkerSettings, plan: &'a ReleasePlan) -> AuditSubj
 }
 
 fn audited_settings() -> Vec<WorkerSettings> {
-    let of_users = OF_A_USER.iter().map(|release| audited(USER, release));
+    let of_users = OF_A_USER
+        .iter()
+        .map(|release| audited(USER, release, COUNTRIES));
     let of_records = OF_A_RECORD
         .iter()
-        .map(|[unit, release]| audited(unit, release));
-    of_users.chain(of_records).collect()
+        .map(|[unit, release]| audited(unit, release, COUNTRIES));
+    let [unit, of_records_of_shops] = OF_A_RECORD[0];
+    let of_shops = [
+        audited(USER, OF_A_USER[0], SHOPS),
+        audited(unit, of_records_of_shops, SHOPS),
+    ];
+    of_users.chain(of_records).chain(of_shops).collect()
 }
 
 /// Most pairs that are replayed of each configuration.
@@ -1381,7 +1562,7 @@ fn half_noise(variant: &ReleaseVariant) -> ReleaseVariant {
 
 #[test]
 fn an_attack_on_counts_with_half_the_noise_succeeds_and_on_the_real_noise_does_not() {
-    let settings = audited(USER, OF_A_USER[0]);
+    let settings = audited(USER, OF_A_USER[0], COUNTRIES);
     let sound = plan_of(&settings);
     let halved = with_half(&sound, half_noise);
     for (plan, is_sound) in [(&sound, true), (&halved, false)] {

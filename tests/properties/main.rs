@@ -17,6 +17,7 @@ mod cell_readings;
 mod cells;
 mod change;
 mod chunks;
+mod composite_keys;
 mod configurations;
 mod continual;
 mod covariance;

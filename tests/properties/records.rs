@@ -16,7 +16,7 @@ use crate::memory::peak_of;
 fn columns() -> Columns {
     Columns {
         time: "at".to_owned(),
-        key: Some("ride.city".to_owned()),
+        key: vec!["ride.city".to_owned()],
         unit: Some("rider".to_owned()),
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
         ..Columns::default()
@@ -26,7 +26,7 @@ fn columns() -> Columns {
 fn declared() -> DeclaredTypes {
     DeclaredTypes {
         time: TimeFormat::Milliseconds,
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         unit: Some(IdType::Integer),
     }
 }
@@ -57,16 +57,15 @@ fn rows(batch: &Batch) -> Vec<Kept> {
         |values: &arrow_array::Float64Array, row| values.is_valid(row).then(|| values.value(row));
     let row = |row| {
         let time = batch.times.is_valid(row).then(|| batch.times.value(row));
-        let text = |column: &Option<bernstream_release::source::TextColumn>| {
+        let text = |column: Option<&bernstream_release::source::TextColumn>| {
             column
-                .as_ref()
                 .and_then(|column| column.get(row))
                 .map(<[u8]>::to_vec)
         };
         Kept(
             time,
-            text(&batch.keys),
-            text(&batch.units),
+            text(batch.keys.as_ref().map(|keys| &keys.parts()[0])),
+            text(batch.units.as_ref()),
             batch
                 .values
                 .iter()
@@ -434,7 +433,7 @@ fn batches_end_and_no_row_is_lost() {
 fn a_type_that_is_needed_must_be_declared() {
     for declared in [
         DeclaredTypes {
-            key: None,
+            key: [None; 3],
             ..declared()
         },
         DeclaredTypes {

@@ -46,6 +46,24 @@ test("tables by key that do not agree with themselves are refused", () => {
   for (const [document, why] of wrong) refuses(document, why);
 });
 
+test("keys of several columns have a part for each, and users no margins", () => {
+  const shops = (fields, keys = ["CH/a", "DE/%25%2F"]) => byKey({ keys }, { key_columns: ["country", "shop"], ...fields });
+  const table = parse(shops()).keyTable();
+  assert.deepEqual(table.parts("DE/%25%2F"), { country: "DE", shop: "%/" });
+  assert.deepEqual(table.rows()[0].parts, { country: "CH", shop: "a" });
+  assert.equal(table.margin()[0].records.value, 28);
+  assert.equal(table.margin("shop").length, 2);
+  assert.equal(table.margin("shop")[0].users, undefined);
+  assert.throws(() => table.margin("users"), SynopsisError);
+  const ofUsers = byKey({ columns: [{ statistic: "users", unit: 1 }] }, { target: { counts: { max_keys: 1, parts: [] } } });
+  assert.throws(() => parse({ ...ofUsers, values: [10, 20] }).keyTable().margin(), /do not add up/);
+  const names = /two or three different names/;
+  for (const columns of [["country"], ["a", "a"], ["a", "users"], ["a", "sum_lower"], ["a", ""], ["a", "b", "c", "d"], "country", [1, 2]]) {
+    refuses(shops({ key_columns: columns }), names);
+  }
+  for (const key of ["CH", "CH/a/b", "CH/%2f", "CH/%"]) refuses(shops({}, [key, "DE/a"]), /does not have 2 parts/);
+});
+
 test("what is not a synopsis is refused, and it is said why", () => {
   for (const input of ["", "{", "null", "[]", "3", "\"text\"", null, undefined, 3, [], () => 0]) refuses(input, /not a synopsis/);
   const change = (fields) => ({ ...whole(), ...fields });

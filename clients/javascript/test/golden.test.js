@@ -121,8 +121,22 @@ function checkReading(synopsis, { reading, table, over, degree, bandwidths, poin
 }
 
 /** The rows of a table by key, and its largest keys by each reading. */
-function checkKeys(synopsis, { readings, rows, top, tolerance, half_width_tolerance: wide }) {
+function checkKeys(synopsis, { readings, rows, top, parts, margins, tolerance, half_width_tolerance: wide }) {
   const table = synopsis.keyTable();
+  if (parts) assert.deepEqual(table.keys.map((key) => Object.values(table.parts(key))), parts);
+  for (const { columns, readings, rows } of margins ?? []) {
+    const found = table.margin(...columns);
+    const parts = rows.map(({ parts }) => parts);
+    assert.deepEqual(found.map((row) => Object.values(row.parts)), parts);
+    for (const [at, { keys, estimates }] of rows.entries()) {
+      assert.equal(found[at].keys, keys);
+      for (const [i, { value, interval }] of estimates.entries()) {
+        const own = found[at][readings[i]];
+        if (interval === null) assert.equal(own.pointwise, null);
+        else same([own.value, ...own.pointwise], [value, ...interval], wide, `margin of ${columns}`, interval[1] - interval[0]);
+      }
+    }
+  }
   assert.deepEqual(table.readings, readings);
   assert.deepEqual(table.rows().map(({ key }) => key), rows.map(({ key }) => key));
   for (const [i, reading] of readings.entries()) {

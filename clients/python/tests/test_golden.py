@@ -160,6 +160,34 @@ def numbers_of(expected: dict[str, Any]) -> Any:
     return np.array([expected["value"], *ends], dtype=float)
 
 
+def _check_sums_over_keys(table: Any, expected: dict[str, Any]) -> None:
+    """Margins and shares of a table whose keys have parts."""
+    parts = expected.get("parts", [[] for _ in table.keys])
+    assert [list(table.parts(key).values()) for key in table.keys] == parts
+    for margin in expected.get("margins", []):
+        found = table.margin(*margin["columns"])
+        assert found["keys"].tolist() == [row["keys"] for row in margin["rows"]]
+        for place, column in enumerate(margin["columns"]):
+            assert found[column] == [row["parts"][place] for row in margin["rows"]]
+        _check_estimates(found, margin["readings"], [row["estimates"] for row in margin["rows"]], "", expected)
+    for shares in expected.get("shares", []):
+        _check_estimates(table.shares(*shares["columns"]), shares["readings"], shares["rows"], "_share", expected)
+
+
+def _check_estimates(
+    found: dict[str, Any], readings: list[str], rows: list[list[Any]], end: str, expected: dict[str, Any]
+) -> None:
+    for place, reading in enumerate(readings):
+        stated = [row[place] for row in rows]
+        values = np.array([one["value"] for one in stated], dtype=float)
+        ends = np.array([one["interval"] or [None, None] for one in stated], dtype=float)
+        close(np.asarray(found[f"{reading}{end}"]), values, expected["tolerance"])
+        own = np.array([found[f"{reading}{end}_lower"], found[f"{reading}{end}_upper"]]).T
+        assert np.array_equal(np.isnan(own), np.isnan(ends)) and not np.isnan(own).all()
+        width = ends[:, 1:] - ends[:, :1]
+        assert np.nanmax(np.abs(own - ends) - expected["half_width_tolerance"] * width) <= 1e-12 * np.nanmax(np.abs(values))
+
+
 @pytest.mark.parametrize("form", ["json", "arrow"])
 @pytest.mark.parametrize("case", cases("keys"))
 def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
@@ -176,6 +204,7 @@ def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
         close(found.value[~np.isnan(values)], values[~np.isnan(values)], expected["tolerance"])
         apart, width = np.abs(np.array(found.pointwise) - ends), ends[1] - ends[0]
         assert np.nanmax(apart - expected["half_width_tolerance"] * width) <= 1e-12 * np.nanmax(np.abs(values))
+    _check_sums_over_keys(table, expected)
     for top in expected["top"]:
         largest = table.top(top["count"], top["by"])
         assert (list(largest.keys), largest.is_last_unclear) == (top["keys"], top["is_last_unclear"]), top

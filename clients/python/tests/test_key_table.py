@@ -58,6 +58,54 @@ def test_a_key_or_a_reading_that_is_not_there_is_an_error() -> None:
         TABLE.top(0)
 
 
+PARTS = json.loads((FOLDER / "counts-columns.json").read_text())
+
+
+def test_keys_of_several_columns_have_a_column_for_each_part() -> None:
+    table = Synopsis.from_json(PARTS["synopsis"]).key_table()
+    assert table.key_columns == ("carrier", "sold by")
+    frame = table.to_pandas()
+    assert list(frame.columns)[:4] == ["key", "carrier", "sold by", "users"]
+    assert list(frame["sold by"]) == ["web", "desk/phone", "web", "50% club", "web", "%2F"]
+    margin = table.margin("carrier")
+    assert margin["carrier"][0] == "AA" and margin["keys"].tolist() == [3, 2, 1]
+    assert "users" not in margin
+    assert np.allclose(margin["records"], frame.groupby("carrier", sort=False)["records"].sum())
+    shares = table.shares("carrier")
+    assert shares["records_share"][4] == 1.0 and list(shares)[:3] == ["key", "carrier", "sold by"]
+    message = pa.ipc.open_stream(base64.b64decode(PARTS["arrow"])).read_all()
+    assert message.column("carrier").to_pylist() == list(frame["carrier"])
+    both = Collection([Synopsis.from_json(PARTS["synopsis"])]).to_pandas()
+    assert list(both["carrier"]) == list(frame["carrier"])
+
+
+def test_margins_that_are_not_there_are_errors() -> None:
+    table = Synopsis.from_json(PARTS["synopsis"]).key_table()
+    with pytest.raises(SynopsisError, match="no parts 'device', only carrier, sold by"):
+        table.margin("device")
+    with pytest.raises(SynopsisError, match="one column"):
+        TABLE.shares("carrier")
+    assert TABLE.margin()["keys"].tolist() == [len(TABLE)]
+    basis = {**CASE["synopsis"]["basis"]["keys"], "columns": CASE["synopsis"]["basis"]["keys"]["columns"][:1]}
+    users = document(basis, values=CASE["synopsis"]["values"][: len(TABLE)])
+    with pytest.raises(SynopsisError, match="do not add up"):
+        Synopsis.from_json(users).key_table().margin()
+
+
+@pytest.mark.parametrize("columns", [["a"], ["a", "a"], ["a", "users"], ["a", "sum_upper"], ["a", ""], list("abcd"), "ab", [1, 2]])
+def test_columns_of_keys_that_are_none_are_refused(columns: Any) -> None:
+    with pytest.raises(SynopsisError, match="key_columns"):
+        Synopsis.from_json({**PARTS["synopsis"], "key_columns": columns})
+
+
+@pytest.mark.parametrize("key", ["AA", "AA/web/x", "AA/%2f", "AA/%"])
+def test_keys_without_a_part_for_each_column_are_refused(key: str) -> None:
+    keys = {**PARTS["synopsis"]["basis"]["keys"]}
+    keys["keys"] = [key, *keys["keys"][1:]]
+    with pytest.raises(SynopsisError, match="does not have 2 parts"):
+        Synopsis.from_json({**PARTS["synopsis"], "basis": {"keys": keys}})
+
+
 def test_means_of_no_records_are_unknown_and_last() -> None:
     mean = TABLE.column("mean")
     unknown = np.isnan(mean.pointwise.lower)

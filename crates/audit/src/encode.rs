@@ -16,6 +16,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use super::messages::{ColumnTypes, InputMessage, InputRow, TextForm};
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
+use bernstream_synopsis::key_parts::split_key;
 
 /// The value under a null, for something always lies there: a value like any other. Under a time lies the message timestamp.
 const UNDER_A_NULL: f64 = 1.0;
@@ -66,9 +67,17 @@ fn record_batch(
     let times = TimestampMicrosecondArray::try_new(times, Some(nulls))?.with_timezone("UTC");
     let times = typed_or_null(message, |row| row.time.is_some(), Arc::new(times));
     batch.add(&columns.time, times);
-    if let Some(name) = &columns.key {
-        let keys = text_array(rows.iter().map(|row| row.key.as_deref()), message.texts)?;
-        batch.add(name, typed_or_null(message, |row| row.key.is_some(), keys));
+    for (part, name) in columns.key.iter().enumerate() {
+        let mut texts = Vec::new();
+        for row in rows {
+            texts.push(
+                row.key
+                    .as_deref()
+                    .map(|key| part_of_key(key, part, columns)),
+            );
+        }
+        let texts = text_array(texts.iter().map(Option::as_deref), message.texts)?;
+        batch.add(name, typed_or_null(message, |row| row.key.is_some(), texts));
     }
     if let Some(name) = &columns.unit {
         let mut units = Vec::new();
@@ -121,6 +130,17 @@ impl BatchColumns {
                 .push(Field::new(name, array.data_type().clone(), true));
             self.arrays.push(array);
         }
+    }
+}
+
+/// The part of a key that stands in a column of its own; of what is the text of no such key each part is all of it.
+fn part_of_key(key: &[u8], part: usize, columns: &Columns) -> Vec<u8> {
+    let parts = std::str::from_utf8(key)
+        .ok()
+        .and_then(|key| split_key(key, columns.key.len()));
+    match parts.as_ref().and_then(|parts| parts.get(part)) {
+        Some(part) => part.as_bytes().to_vec(),
+        None => key.to_vec(),
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn rows_with_odd_texts(stage: &BackgroundStream<'_>, row: &InputRow) 
     if stage.subject.columns.unit.is_some() {
         all.extend(odd::rows_with_odd_units(row));
     }
-    if stage.subject.columns.key.is_some() {
+    if !stage.subject.columns.key.is_empty() {
         all.extend(odd::rows_with_odd_keys(row));
     }
     all

@@ -197,8 +197,14 @@ impl Sections {
         if let Ok(output) = &self.output
             && let Ok(drafts) = &self.drafts
         {
+            let key = self
+                .input
+                .as_ref()
+                .ok()
+                .and_then(|input| input.key.as_ref());
+            let key_columns = key.map_or(0, |key| key.columns.len());
             for draft in drafts {
-                validate::fits_a_message(document, output, draft);
+                validate::fits_a_message(document, output, draft, key_columns);
             }
         }
         let Ok(input) = &self.input else {
@@ -283,17 +289,17 @@ impl Sections {
             releases.push(draft.into_release(kind));
         }
         validate::share_the_slot(privacy.total, &mut releases);
-        let mut key = None;
+        let mut key = Vec::new();
         let mut keys = None;
         if let Some(settings) = input.key {
-            key = Some(settings.column);
+            key = settings.columns;
             keys = Some(settings.values);
         }
         let columns = Columns {
             time: input.time,
             time_format: self.time_format,
             key,
-            key_type: self.declared.key,
+            key_types: self.declared.key,
             unit: user_column(&privacy.unit),
             unit_type: self.declared.unit,
             values: value_columns(&releases),

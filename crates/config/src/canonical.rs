@@ -47,7 +47,7 @@ pub(crate) fn canonical_json(settings: &WorkerSettings) -> String {
             "total": privacy.total,
             "blocks": blocks_text(settings.blocks),
         },
-        "keys": { "column": settings.columns.key, "values": settings.windows.keys },
+        "keys": keys_text(settings),
         "windows": membership_rules(&settings.windows),
         "releases": releases,
     });
@@ -74,6 +74,15 @@ pub(crate) fn canonical_json(settings: &WorkerSettings) -> String {
         normalised["limit"] = json!(privacy.spendable_limit());
     }
     normalised.to_string()
+}
+
+/// The columns of the key and its values; of several columns a value is the text of [`key_parts`](bernstream_synopsis::key_parts).
+pub(crate) fn keys_text(settings: &WorkerSettings) -> Value {
+    let values = &settings.windows.keys;
+    match settings.columns.key.as_slice() {
+        several @ [_, _, ..] => json!({ "columns": several, "values": values }),
+        one_or_none => json!({ "column": one_or_none.first(), "values": values }),
+    }
 }
 
 /// The input that a ledger is bound to; [`add_declared_types`] adds the form of its records.
@@ -158,8 +167,18 @@ pub(crate) fn add_declared_types(settings: &WorkerSettings, normalised: &mut Val
     if let Some(unit) = columns.unit_type {
         normalised["ledger"]["unit"]["type"] = json!(unit);
     }
-    if let Some(key) = columns.key_type {
-        normalised["keys"]["type"] = json!(key);
+    match columns.key.len() {
+        0 | 1 => {
+            if let Some(key) = columns.key_types[0] {
+                normalised["keys"]["type"] = json!(key);
+            }
+        }
+        parts => {
+            let types = &columns.key_types[..parts];
+            if types.iter().any(Option::is_some) {
+                normalised["keys"]["types"] = json!(types);
+            }
+        }
     }
 }
 
@@ -286,7 +305,11 @@ pub fn release_identity(settings: &WorkerSettings, release: &ReleaseSettings) ->
         windows.origin(),
         saturating_micros(windows.length()),
         settings.columns.time,
-        settings.columns.key
+        match settings.columns.key.as_slice() {
+            [] => Value::Null,
+            [only] => json!(only),
+            several => json!(several),
+        }
     ]);
     Digest::of_bytes(about.to_string().as_bytes()).to_string()
 }

@@ -193,7 +193,7 @@ fn own_name(path: &str) -> Option<&'static str> {
         "ledger" => "",
         "schemas.descriptor" => "the descriptor of input.kafka.format",
         "schemas" => "the schemas of input.kafka.format",
-        "keys.type" => "input.key.type",
+        "keys.type" | "keys.types" => "input.key.type",
         "keys" => "input.key",
         _ => return None,
     };

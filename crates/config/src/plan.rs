@@ -169,6 +169,10 @@ impl WorkerSettings {
             pipeline: self.pipeline.clone(),
             release: release.name.clone(),
             key: None,
+            key_columns: match self.columns.key.as_slice() {
+                several @ [_, _, ..] => several.to_vec(),
+                _ => Vec::new(),
+            },
             window: self.windows.grid.span_of(start),
             published: start,
             grid_end: self.windows.end,

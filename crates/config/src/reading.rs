@@ -46,7 +46,7 @@ impl WorkerSettings {
             "program": env!("CARGO_PKG_VERSION"),
             "time": self.columns.time,
             "ledger": { "unit": { "column": self.columns.unit } },
-            "keys": { "column": self.columns.key, "values": windows.keys },
+            "keys": canonical::keys_text(self),
             "windows": canonical::membership_rules(windows),
             "cap": windows.cap.as_ref().map(cap_text),
             "forms": forms.iter().map(|form| self.input_text(form)).collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ mod sensitivity;
 mod smoothness;
 mod target;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -32,6 +33,8 @@ use crate::calibrate::Epsilon;
 use crate::cell_kernel::MOST_CELLS;
 use crate::clock::Timestamp;
 use crate::grid::Span;
+use crate::key_parts;
+use crate::key_parts::MOST_PARTS;
 use crate::moments::grid::most_frequencies;
 use crate::tensor::{even_coordinates, grid_points};
 pub use crate::{
@@ -53,6 +56,10 @@ pub struct Description {
     pub release: String,
     /// The group that was released; none where the release has no groups.
     pub key: Option<String>,
+    /// The columns that a key has a part of each of, where they are several: a key is the text of its parts ([`key_parts`]). Absent
+    /// where a key is one column.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_columns: Vec<String>,
     /// Event time that the synopsis speaks of, start included, end excluded.
     pub window: Span,
     /// Time at which publication was scheduled.
@@ -300,6 +307,40 @@ impl Description {
         grid_points(&coordinates)
     }
 
+    /// The parts of a key, one for each of [`Description::key_columns`]; none where keys have no parts, or this is no key.
+    pub fn parts_of_key<'a>(&self, key: &'a str) -> Vec<Cow<'a, str>> {
+        match self.key_columns.len() {
+            0 => Vec::new(),
+            columns => key_parts::split_key(key, columns).unwrap_or_default(),
+        }
+    }
+
+    /// Says what is wrong, if anything is, with the columns of the keys or the parts of a key.
+    fn check_key_parts(&self) -> Result<(), String> {
+        let columns = &self.key_columns;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let different: HashSet<&String> = columns.iter().collect();
+        let are_proper = columns.iter().all(|column| key_parts::is_part_name(column));
+        if !(2..=MOST_PARTS).contains(&columns.len())
+            || different.len() < columns.len()
+            || !are_proper
+        {
+            return Err("the columns of its keys are not two or three different names".to_owned());
+        }
+        let keys: &[String] = match &self.basis {
+            Basis::Keys(basis) => &basis.keys,
+            _ => &[],
+        };
+        for key in keys.iter().chain(&self.key) {
+            if key_parts::split_key(key, columns.len()).is_none() {
+                return Err(format!("a key does not have {} parts", columns.len()));
+            }
+        }
+        Ok(())
+    }
+
     /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
     pub(super) fn check_consistency(&self) -> Result<(), String> {
         if self.format != FORMAT {
@@ -333,6 +374,7 @@ impl Description {
         check_basis(&self.basis, self.domain.len())?;
         check_tables(&self.basis, &self.target)?;
         check_counts(self)?;
+        self.check_key_parts()?;
         if !self.offset.is_finite() {
             return Err("its offset is not a number".to_owned());
         }

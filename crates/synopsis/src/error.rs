@@ -45,6 +45,14 @@ pub enum SynopsisError {
     NoKeys,
     #[error("there is no key '{key}' in this table")]
     NoSuchKey { key: String },
+    #[error(
+        "users do not add up: a user may be in several keys, and how many users are in one or the other is not published"
+    )]
+    UsersDoNotAddUp,
+    #[error("it has no shares: only records have, and sums of values none of which is below 0")]
+    NoShares,
+    #[error("'{column}' is no column of several that its keys have parts of{}", known_columns(.known))]
+    NoSuchKeyColumn { column: String, known: String },
     #[error("its label is not a number: ask for the probability of a class")]
     NoNumber,
     #[error(
@@ -85,4 +93,11 @@ pub enum SynopsisError {
     Bandwidths { least: Vec<f64> },
     #[error("a distribution function needs one axis, not {axes}")]
     NotOneAxis { axes: usize },
+}
+
+fn known_columns(known: &str) -> String {
+    match known {
+        "" => String::new(),
+        known => format!(": {known}"),
+    }
 }

@@ -4,10 +4,13 @@
 //! The formulas are those of `clients/FORMAT.md`, "Tables by key". An interval covers the noise. What the caps leave out of a unit is no
 //! part of it: how much that is nobody knows from these numbers.
 
+mod margin;
+
 use std::cmp::Ordering;
 
 use serde::Serialize;
 
+pub use self::margin::{KeyMargin, KeyShares, MarginRow};
 use super::description::{CountedValue, TargetDescription};
 use super::error::SynopsisError;
 use super::released::Synopsis;
@@ -45,6 +48,10 @@ impl KeyReading {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountedTable<'a> {
     basis: &'a KeyBasis,
+    /// The columns of a key of several.
+    key_columns: &'a [String],
+    /// The least that a unit can add to a sum.
+    least_summand: f64,
     /// One column after the other.
     values: &'a [f64],
     noise: KeyNoise<'a>,
@@ -104,8 +111,14 @@ impl Synopsis {
             .iter()
             .map(|reading| noise.half_width(*reading))
             .collect();
+        let of_value = counts.value.as_ref().map(|value| value.min);
+        let of_user = counts.per_user.as_ref().map(|range| range.min);
         Ok(CountedTable {
             basis,
+            key_columns: &description.key_columns,
+            least_summand: of_value
+                .unwrap_or(f64::NEG_INFINITY)
+                .max(of_user.unwrap_or(f64::NEG_INFINITY)),
             values: &self.values,
             noise,
             readings,
@@ -264,26 +277,35 @@ impl<'a> CountedTable<'a> {
     }
 
     fn estimate(&self, reading: KeyReading, place: usize, half_width: f64) -> Estimate {
-        let own_column = match reading {
-            KeyReading::Users => self.number(KeyStatistic::Users, place),
-            KeyReading::Records => self.number(KeyStatistic::Records, place),
-            KeyReading::Sum => self.number(KeyStatistic::Sum, place),
-            KeyReading::Mean => return self.mean(place, half_width),
-        };
-        let value = own_column.unwrap_or_else(|| {
-            let [at_min, at_max] = self.noise.weights_of_ends(reading);
+        if reading == KeyReading::Mean {
             let [low, high] = self.ends(place);
-            at_min * low + at_max * high
-        });
+            return self.mean_of(low, high, half_width);
+        }
+        let value = self.value(reading, place);
         Estimate {
             value,
             interval: Some(ConfidenceInterval::around(value, half_width)),
         }
     }
 
-    /// The mean, and the set of means that the noise allows (Fieller); unknown where the noise may be all of the records.
-    fn mean(&self, place: usize, half_width: f64) -> Estimate {
-        let [low, high] = self.ends(place);
+    /// The number of a key that is no ratio.
+    fn value(&self, reading: KeyReading, place: usize) -> f64 {
+        let own_column = match reading {
+            KeyReading::Users => self.number(KeyStatistic::Users, place),
+            KeyReading::Records => self.number(KeyStatistic::Records, place),
+            KeyReading::Sum => self.number(KeyStatistic::Sum, place),
+            KeyReading::Mean => None,
+        };
+        own_column.unwrap_or_else(|| {
+            let [at_min, at_max] = self.noise.weights_of_ends(reading);
+            let [low, high] = self.ends(place);
+            at_min * low + at_max * high
+        })
+    }
+
+    /// The mean, and the set of means that the noise allows (Fieller), `half_width` that of `low` or `high`; unknown where the noise may be
+    /// all of the records.
+    fn mean_of(&self, low: f64, high: f64, half_width: f64) -> Estimate {
         let records = low + high;
         // `high` is one of the two numbers that add up to the records.
         let interval = fieller_interval(high, records, half_width, [1.0, 1.0, 2.0]);
@@ -383,6 +405,8 @@ mod tests {
                 .collect();
             CountedTable {
                 basis: &self.basis,
+                key_columns: &[],
+                least_summand: VALUE.min,
                 values: &self.values,
                 noise,
                 readings,

@@ -68,6 +68,7 @@ pub mod fraction;
 pub mod grid;
 pub mod histogram;
 pub mod integral;
+pub mod key_parts;
 pub mod key_table;
 pub mod law;
 pub mod machine;

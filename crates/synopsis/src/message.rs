@@ -1,5 +1,6 @@
 //! A synopsis as bytes: one self-contained Arrow IPC stream of one row, and CloudEvents headers in binary mode; or as JSON.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -239,6 +240,9 @@ fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::
     ];
     let metadata = match &description.basis {
         Basis::Keys(basis) => {
+            for column in &description.key_columns {
+                fields.push(Field::new(column, DataType::Utf8, false));
+            }
             for column in &basis.columns {
                 fields.push(Field::new(
                     column.statistic.name(),
@@ -329,8 +333,25 @@ fn key_columns(description: &Description, basis: &KeyBasis, values: &[f64]) -> V
         Arc::new(StringArray::from_iter_values(&basis.keys)),
         Arc::new(UInt64Array::from(vec![description.ledger.sequence; rows])),
     ];
+    for parts in part_columns(description, basis.keys.iter().map(String::as_str)) {
+        columns.push(Arc::new(StringArray::from_iter_values(parts)));
+    }
     for column in values.chunks(rows.max(1)) {
         columns.push(Arc::new(Float64Array::from(column.to_vec())));
+    }
+    columns
+}
+
+/// The parts of the keys, column by column; none where keys have no parts.
+fn part_columns<'a>(
+    description: &Description,
+    keys: impl Iterator<Item = &'a str>,
+) -> Vec<Vec<Cow<'a, str>>> {
+    let mut columns = vec![Vec::new(); description.key_columns.len()];
+    for key in keys {
+        for (column, part) in columns.iter_mut().zip(description.parts_of_key(key)) {
+            column.push(part);
+        }
     }
     columns
 }
@@ -479,9 +500,21 @@ fn decode_key_table(
         return Err(columns_disagree());
     }
     let keys = keys.as_any().downcast_ref::<StringArray>();
-    let keys = keys.ok_or_else(columns_disagree)?.iter().flatten();
+    let keys = keys.ok_or_else(columns_disagree)?.iter();
+    let keys: Vec<&str> = keys.flatten().collect();
+    let parts = part_columns(&description, keys.iter().copied());
+    let Some((told, columns)) = columns.split_at_checked(parts.len()) else {
+        return Err(columns_disagree());
+    };
+    for (told, parts) in told.iter().zip(&parts) {
+        let told = told.as_any().downcast_ref::<StringArray>();
+        let told = told.ok_or_else(columns_disagree)?.iter().flatten();
+        if !told.eq(parts.iter().map(|part| &**part)) {
+            return Err(columns_disagree());
+        }
+    }
     if let Basis::Keys(basis) = &mut description.basis {
-        basis.keys = keys.map(str::to_owned).collect();
+        basis.keys = keys.into_iter().map(str::to_owned).collect();
     }
     let mut values = Vec::with_capacity(columns.len().saturating_mul(batch.num_rows()));
     for column in columns {

@@ -165,7 +165,7 @@ pub fn read_public_rows(
     label: &RecordLabel,
 ) -> Result<Vec<ComparisonRecord>, Failure> {
     let columns = Columns {
-        key: None,
+        key: Vec::new(),
         unit: None,
         values: release.columns.clone(),
         ..settings.columns.clone()

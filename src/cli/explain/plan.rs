@@ -136,9 +136,10 @@ impl<'s> PublicQuantities<'s> {
                 one_line(
                     "Table",
                     format!(
-                        "{count} numbers: {} of each of {} keys",
+                        "{count} numbers: {} of each of {} keys{}",
                         names.join(", "),
-                        basis.keys.len()
+                        basis.keys.len(),
+                        self.key_columns_in_words()
                     ),
                 )
             }
@@ -151,20 +152,29 @@ impl<'s> PublicQuantities<'s> {
         }
     }
 
+    /// The columns of a key of several, which are no news of one.
+    fn key_columns_in_words(&self) -> String {
+        match self.settings.columns.key.as_slice() {
+            several @ [_, _, ..] => format!(", combinations of {}", several.join(" and ")),
+            _ => String::new(),
+        }
+    }
+
     /// What a unit can change in a table by key.
     fn key_change_in_words(&self, counts: &KeyedCounts) -> Vec<String> {
         if self.settings.privacy.unit == PrivacyUnit::Record {
             return vec!["a unit is one record, in one key: nothing is cut off".to_owned()];
         }
-        let each = match self.settings.columns.key.is_some() {
+        let each = match !self.settings.columns.key.is_empty() {
             true => " of each",
             false => "",
         };
-        let keys = match (self.settings.columns.key.is_some(), counts.max_keys) {
+        let keys = match (!self.settings.columns.key.is_empty(), counts.max_keys) {
             (false, _) => "a window".to_owned(),
             (true, 1) => "at most one key of a window".to_owned(),
             (true, most) => format!("at most {most} keys of a window"),
         };
+        let keys = keys + &self.key_columns_in_words();
         let records = match counts.max_records {
             Some(most) => format!(", with at most {most} records{each}"),
             None => String::new(),

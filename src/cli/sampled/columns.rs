@@ -29,8 +29,9 @@ impl<'a> ColumnTally<'a> {
         let rows = batch.times.len();
         let mut nulls = NullCounts::default();
         nulls.add(&self.columns.time, batch.times.null_count());
-        if let (Some(name), Some(keys)) = (&self.columns.key, &batch.keys) {
-            let without = (0..rows).filter(|row| keys.get(*row).is_none());
+        let parts = batch.keys.as_ref().map_or(&[][..], |keys| keys.parts());
+        for (name, part) in self.columns.key.iter().zip(parts) {
+            let without = (0..rows).filter(|row| part.get(*row).is_none());
             nulls.add(name, without.count());
         }
         if let (Some(name), Some(users)) = (&self.columns.unit, &batch.units) {

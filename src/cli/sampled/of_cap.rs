@@ -83,9 +83,9 @@ impl<'a> CapTally<'a> {
             count.records += 1;
             let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
             if let Some(key) = key.filter(|_| !self.key_caps.is_empty())
-                && !count.keys.contains(key)
+                && !count.keys.contains(&*key)
             {
-                count.keys.insert(key.to_vec());
+                count.keys.insert(key.into_owned());
             }
         }
     }

@@ -118,10 +118,10 @@ impl<'a> SampleTally<'a> {
         };
         if is_listed(self.rules, batch, row) {
             self.with_listed_key += 1;
-        } else if let Some(records) = self.unlisted.get_mut(key) {
+        } else if let Some(records) = self.unlisted.get_mut(&*key) {
             *records += 1;
         } else if self.unlisted.len() < MOST_KEYS {
-            self.unlisted.insert(key.to_vec(), 1);
+            self.unlisted.insert(key.into_owned(), 1);
         }
     }
 
@@ -169,7 +169,7 @@ pub(super) fn is_listed(rules: &WindowRules, batch: &Batch, row: usize) -> bool 
         return true;
     };
     let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
-    key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == key))
+    key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == &*key))
 }
 
 /// Tells whether a record has a user who can be told apart.

@@ -205,13 +205,13 @@ fn the_needed_fields_are_found_in_any_order() {
 fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
     let columns = Columns {
         time: "started".to_owned(),
-        key: Some("kind".to_owned()),
+        key: vec!["kind".to_owned()],
         values: vec!["list".to_owned()],
         ..Columns::default()
     };
     let declared = DeclaredTypes {
         time: TimeFormat::Rfc3339,
-        key: Some(IdType::Text),
+        key: [Some(IdType::Text), None, None],
         unit: None,
     };
     let mut reader = RecordReader::new(&form(), &columns, &declared).expect("all is declared");
@@ -238,7 +238,7 @@ fn a_timestamp_of_protobuf_is_a_time_and_an_enum_is_text() {
     let times: Vec<Option<i64>> = batch.times.iter().collect();
     assert_eq!(times, [Some(1_999_999), Some(-1_000_000), None, None, None]);
     let keys = batch.keys.expect("keys");
-    let keys: Vec<Option<&[u8]>> = (0..5).map(|row| keys.get(row)).collect();
+    let keys: Vec<Option<&[u8]>> = (0..5).map(|row| keys.parts()[0].get(row)).collect();
     assert_eq!(
         keys,
         [

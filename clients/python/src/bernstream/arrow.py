@@ -13,7 +13,7 @@ from .description import check
 from .document import parse
 from .errors import SynopsisError
 from .forms import Keys
-from .keys import with_keys
+from .keys import parts_of_key, with_keys
 
 Bytes = Union[bytes, bytearray, memoryview, Any]
 
@@ -64,11 +64,14 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
     return document, np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _expected(pa: Any, values: list[tuple[str, Any, bool]]) -> list[tuple[str, Any, bool]]:
+def _expected(
+    pa: Any, values: list[tuple[str, Any, bool]], parts: tuple[str, ...] = ()
+) -> list[tuple[str, Any, bool]]:
     """Name, type and nullability of each column, those of the values last."""
     time = pa.timestamp("us", tz="UTC")
     own = [("window_start", time, False), ("window_end", time, False), ("key", pa.string(), True)]
-    return [*own, ("sequence", pa.uint64(), False), *values]
+    of_parts = [(name, pa.string(), False) for name in parts]
+    return [*own, ("sequence", pa.uint64(), False), *of_parts, *values]
 
 
 def _check_columns(schema: Any, expected: list[tuple[str, Any, bool]], pa: Any) -> None:
@@ -88,7 +91,11 @@ def _key_table(document: dict[str, Any], table: Any, pa: Any) -> tuple[dict[str,
     about = check(document)
     assert isinstance(about.basis, Keys)
     values = [(column.statistic, pa.float64(), False) for column in about.basis.columns]
-    _check_columns(table.schema, _expected(pa, values), pa)
+    _check_columns(table.schema, _expected(pa, values, about.key_columns), pa)
+    each = [parts_of_key(key, about.key_columns) for key in about.basis.keys]
+    for place, name in enumerate(about.key_columns):
+        if table.column(name).to_pylist() != [parts[place] for parts in each]:
+            raise SynopsisError("not a synopsis: its columns and its description disagree")
     start, end = (_micros(at) for at in about.window)
     same = {"window_start": start, "window_end": end, "sequence": document["ledger"]["sequence"]}
     for name, expected in same.items():

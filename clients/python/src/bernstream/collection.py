@@ -176,13 +176,15 @@ class Collection(Sequence[Synopsis]):
         tables = [one.key_table() for one in self._all]
         each = [one for one, table in zip(self._all, tables) for _ in table.keys]
         columns = [table.columns() for table in tables]
+        own = ("key", *tables[0].key_columns)
         return {
             "release": [one.release for one in each],
             "key": [key for table in tables for key in table.keys],
+            **{name: [part for of in columns for part in of[name]] for name in tables[0].key_columns},
             "time": [start_of(one) for one in each],
             "window_start": [one.window[0] for one in each],
             "window_end": [one.window[1] for one in each],
-            **{name: np.concatenate([of[name] for of in columns]) for name in columns[0] if name != "key"},
+            **{name: np.concatenate([of[name] for of in columns]) for name in columns[0] if name not in own},
         }
 
     @staticmethod
@@ -243,7 +245,10 @@ def start_of(one: Synopsis) -> datetime:
 
 def _form(one: Synopsis) -> tuple[Any, ...]:
     """What synopses have in common whose rows stand in one table: the axes, or the readings of each key."""
-    return one.key_table().readings if one.kind == _COUNTS else one.axes
+    if one.kind != _COUNTS:
+        return one.axes
+    table = one.key_table()
+    return table.key_columns, table.readings
 
 
 def _sequence(one: Synopsis) -> int:

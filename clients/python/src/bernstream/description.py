@@ -17,7 +17,7 @@ from .errors import SynopsisError
 from .fields import Fields
 from .forms import SPLINES, Affine, Basis, Cells, Kernels, Keys, Lattice, Moments, Tables
 from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
-from .keys import INDEPENDENT, Counted, counted_of, keys_of
+from .keys import INDEPENDENT, Counted, counted_of, key_columns_of, keys_of
 from .label import MOST_CLASSES, Label, label_of
 
 #: The version of the format that this package reads.
@@ -75,6 +75,8 @@ class Description:
     prior: Optional[Kernel]
     window: tuple[datetime, datetime]
     key: Optional[str]
+    #: The columns that a key has a part of each of; none where keys are one column.
+    key_columns: tuple[str, ...]
 
     @property
     def low(self) -> Array:
@@ -138,6 +140,7 @@ def check(document: Mapping[str, Any]) -> Description:
         prior=_prior(kind, about, axes),
         window=(span.time("start"), span.time("end")),
         key=key,
+        key_columns=key_columns_of(fields, basis),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Optional
@@ -16,7 +16,12 @@ from .cell_readings import Estimate
 from .description import Description
 from .errors import SynopsisError
 from .forms import Keys
+from .keys import parts_of_key
 from .sums import ratio
+
+
+#: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
+_EXACT_TERMS = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class KeyTable:
         if not isinstance(about.basis, Keys) or about.counted is None:
             raise SynopsisError(f"it holds a {about.kind}, and no table by key: only those with the target 'counts' do")
         self._law, self._scale, self._keys = about.noise.law, about.noise.scale, about.basis.keys
-        self._counted = about.counted
+        self._counted, self._key_columns = about.counted, about.key_columns
         self._range = (0.0, 1.0) if about.counted.value is None else about.counted.value
         columns = about.basis.columns
         self._units = {column.statistic: column.unit for column in columns}
@@ -62,6 +67,15 @@ class KeyTable:
     def keys(self) -> tuple[str, ...]:
         """The keys, in the order of the rows."""
         return self._keys
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that a key has a part of each of; none where keys are one column."""
+        return self._key_columns
+
+    def parts(self, key: str) -> dict[str, str]:
+        """The parts of a key by their columns."""
+        return dict(zip(self._key_columns, parts_of_key(key, self._key_columns)))
 
     @property
     def readings(self) -> tuple[str, ...]:
@@ -94,11 +108,90 @@ class KeyTable:
         return self._estimates[reading]
 
     def columns(self) -> dict[str, Any]:
-        """The table by column: ``key``, and of each reading, such as ``users``, also ``users_lower`` and ``users_upper``."""
-        found: dict[str, Any] = {"key": list(self._keys)}
-        for reading, (value, interval, _) in self._estimates.items():
-            found[reading], found[f"{reading}_lower"], found[f"{reading}_upper"] = value, interval.lower, interval.upper
+        """The table by column: ``key``, and of each reading, such as ``users``, also ``users_lower`` and ``users_upper``.
+
+        A key of several columns also has each part, in a column of that name.
+        """
+        found: dict[str, Any] = {"key": list(self._keys), **self._part_columns(self._keys)}
+        for reading, estimate in self._estimates.items():
+            found.update(_columns_of(reading, estimate))
         return found
+
+    def margin(self, *columns: str) -> dict[str, Any]:
+        """Sums over all keys with the same parts in these columns, by column; over all keys where there are none.
+
+        ``keys`` is the number of keys that are summed. Records, sums and means only: users do not add up, as a user may be in
+        several keys. Each interval is 95 % for itself.
+        """
+        readings = [reading for reading in self.readings if reading != "users"]
+        if not readings:
+            raise SynopsisError("users do not add up: a user may be in several keys")
+        groups = self._groups(columns)
+        found: dict[str, Any] = {name: [parts[place] for parts in groups] for place, name in enumerate(columns)}
+        found["keys"] = np.array([len(rows) for rows in groups.values()])
+        for reading in readings:
+            sums = [self._sum_over(reading, rows) for rows in groups.values()]
+            value, lower, upper = (np.array(column) for column in zip(*sums))
+            found.update(_columns_of(reading, Estimate(value, Bounds(lower, upper))))
+        return found
+
+    def shares(self, *columns: str) -> dict[str, Any]:
+        """The share of each key in the sum over all keys with its parts in these columns, in all where there are none; by column.
+
+        Of records, and of sums of values none of which is below 0. Intervals are Fieller's, 95 %; NaN is unknown.
+        """
+        has_least = [bounds[0] >= 0.0 for bounds in (self._counted.value, self._counted.per_user) if bounds is not None]
+        readings = [r for r in self.readings if r == "records" or (r == "sum" and any(has_least))]
+        if not readings:
+            raise SynopsisError("it has no shares: only records have, and sums of values none of which is below 0")
+        found: dict[str, Any] = {"key": list(self._keys), **self._part_columns(self._keys)}
+        groups = self._groups(columns).values()
+        for reading in readings:
+            share, lower, upper = (np.full(len(self), math.nan) for _ in range(3))
+            for rows in groups:
+                (value, _, _), one = self._estimates[reading], np.ones(len(rows))
+                own, whole = value[rows], np.full(len(rows), value[rows].sum())
+                if whole[0] > 0.0:
+                    share[rows] = np.clip(own / whole, 0.0, 1.0)
+                half_width = self._half_width(self._weights(reading))
+                bounds = ratio(own, whole, one, one, len(rows) * one, half_width * one)
+                lower[rows], upper[rows] = (np.clip(end, 0.0, 1.0) for end in bounds)
+            found.update(_columns_of(f"{reading}_share", Estimate(share, Bounds(lower, upper))))
+        return found
+
+    def _part_columns(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        each = [parts_of_key(key, self._key_columns) for key in keys]
+        return {name: [parts[place] for parts in each] for place, name in enumerate(self._key_columns)}
+
+    def _groups(self, columns: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
+        """The rows of the keys with the same parts in these columns, in the order of the first of each."""
+        for column in columns:
+            if column not in self._key_columns:
+                known = f", only {', '.join(self._key_columns)}" if self._key_columns else ": they are one column"
+                raise SynopsisError(f"its keys have no parts {column!r}{known}")
+        places = [self._key_columns.index(column) for column in columns]
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for row, key in enumerate(self._keys):
+            parts = parts_of_key(key, self._key_columns)
+            groups.setdefault(tuple(parts[place] for place in places), []).append(row)
+        return groups
+
+    def _sum_over(self, reading: str, rows: list[int]) -> tuple[float, float, float]:
+        """The sum over these rows, and the ends of its interval."""
+        if reading == "mean":
+            low, high = (float(self._columns[end][rows].sum()) for end in ("low", "high"))
+            value, (lower, upper), _ = self._mean(np.array([low]), np.array([high]), self._margin_half_width(reading, len(rows)))
+            return float(value[0]), float(lower[0]), float(upper[0])
+        total = float(self._estimates[reading].value[rows].sum())
+        half_width = self._margin_half_width(reading, len(rows))
+        return total, total - half_width, total + half_width
+
+    def _margin_half_width(self, reading: str, keys: int) -> float:
+        """That of the sum over so many keys; of a mean that of the numbers at one end of the value."""
+        weights = (self._units["low"],) if reading == "mean" else self._weights(reading)
+        # Under the normal law, whose quantile is one whatever the number of terms.
+        terms = 1 if self._law == "discrete gaussian" else min(keys, _EXACT_TERMS)
+        return math.sqrt(keys / terms) * self._half_width(terms * weights)
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as a dictionary for each key, by the names of :meth:`columns`."""
@@ -166,7 +259,7 @@ class KeyTable:
 
     def _estimate(self, reading: str) -> Estimate:
         if reading == "mean":
-            return self._mean()
+            return self._mean(self._columns["low"], self._columns["high"], self._half_width((self._units["low"],)))
         if reading in self._columns:
             value = self._columns[reading]
         else:
@@ -175,11 +268,10 @@ class KeyTable:
         half_width = self._half_width(self._weights(reading))
         return Estimate(value, Bounds(value - half_width, value + half_width))
 
-    def _mean(self) -> Estimate:
-        """By Fieller's theorem: ``high`` is one of the two numbers that add up to the records."""
-        high, records = self._columns["high"], self._columns["low"] + self._columns["high"]
+    def _mean(self, low: Array, high: Array, factor: float) -> Estimate:
+        """By Fieller's theorem: ``high`` is one of the two numbers that add up to the records, ``factor`` the half-width of each."""
+        records = low + high
         one, two = np.full(len(high), 1.0), np.full(len(high), 2.0)
-        factor = self._half_width((self._units["low"],))
         share = np.divide(high, records, out=np.full(len(high), math.nan), where=records > 0.0)
         found = ratio(high, records, one, one, two, np.full(len(high), factor))
         return Estimate(self._valued(share), Bounds(*(self._valued(end) for end in found)))
@@ -195,6 +287,11 @@ class KeyTable:
 
     def __repr__(self) -> str:
         return f"<KeyTable of {', '.join(self.readings)} of {len(self)} keys>"
+
+
+def _columns_of(name: str, estimate: Estimate) -> dict[str, Any]:
+    value, interval, _ = estimate
+    return {name: value, f"{name}_lower": interval.lower, f"{name}_upper": interval.upper}
 
 
 @lru_cache(maxsize=512)

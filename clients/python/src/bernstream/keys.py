@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -17,6 +18,14 @@ STATISTICS = ("users", "records", "low", "high", "sum")
 INDEPENDENT = ("discrete laplace", "discrete gaussian")
 #: The largest whole number of a cap.
 _MOST = 2**32 - 1
+#: The most columns of a key.
+MOST_PARTS = 3
+#: Names that no column of a key has, as tables have them.
+_OWN_COLUMNS = (
+    *("window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean"),
+    *("keys", "parts", "lattice_values"),
+)
+_ESCAPE = re.compile("%(?:25|2F)")
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,43 @@ def keys_of(form: Fields) -> Keys:
     if units.get("low") != units.get("high") or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
         raise form.wrong("columns", "do not belong together")
     return Keys(names, columns)
+
+
+def key_columns_of(document: Fields, basis: object) -> tuple[str, ...]:
+    """The columns that a key has a part of each of; none where keys are one column."""
+    if document.found.get("key_columns") is None:
+        return ()
+    columns = tuple(document.list("key_columns"))
+    are_names = all(isinstance(column, str) and _is_part_name(column) for column in columns)
+    if not (are_names and 2 <= len(columns) <= MOST_PARTS and len(set(columns)) == len(columns)):
+        raise document.wrong("key_columns", "are not two or three different names")
+    own = document.found.get("key")
+    keys = basis.keys if isinstance(basis, Keys) else () if own is None else (own,)
+    for key in keys:
+        parts_of_key(key, columns)
+    return columns
+
+
+def _is_part_name(column: str) -> bool:
+    """Whether a column can stand in a table by key, beside those that it has of its own."""
+    for end in ("_lower", "_upper"):
+        if column.endswith(end):
+            column = column[: -len(end)]
+            break
+    return column not in ("", *_OWN_COLUMNS)
+
+
+def parts_of_key(key: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The parts of a key, one for each column; none without columns.
+
+    They stand with ``/`` between, and ``%25`` and ``%2F`` for ``%`` and ``/`` within a part.
+    """
+    if not columns:
+        return ()
+    parts = key.split("/")
+    if len(parts) != len(columns) or any(_ESCAPE.sub("", part).count("%") for part in parts):
+        raise SynopsisError(f"not a synopsis: the key {key!r} does not have {len(columns)} parts")
+    return tuple(part.replace("%2F", "/").replace("%25", "%") for part in parts)
 
 
 def _column(form: Fields) -> KeyColumn:

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::file::key_values::WrittenKeys;
 use crate::file::release::Releases;
 use crate::text::values::Time;
 use crate::text::{Field, Spanned, each};
@@ -61,14 +62,22 @@ pub struct InputTable {
 pub struct KeyTable {
     /// the name of a column, such as "origin"
     pub column: Field<String>,
+    /// a list of two or three columns in place of `column`, such as ["country", "device"]: a key has a part from each
+    #[schemars(transform = each(json!({ "description": "the name of a column in quotes, such as \"country\"" })))]
+    pub columns: Field<Vec<Spanned<String>>>,
     /// "text" or "integer": the type of the key in records
     #[schemars(with = "Field<String>", extend("enum" = ["text", "integer"]))]
     #[serde(rename = "type")]
     pub kind: Field<IdType>,
-    /// a list of every key, such as ["EWR", "JFK"]
-    #[schemars(transform = each(json!({ "description": "a key in quotes, such as \"EWR\"" })))]
-    pub values: Field<Vec<Spanned<String>>>,
-    /// the path of a text file with one key a line in quotes, in place of `values`
+    /// a list of the types of `columns` in records where they differ, such as ["text", "integer"]
+    #[schemars(
+        with = "Field<Vec<String>>",
+        transform = each(json!({ "description": "\"text\" or \"integer\"", "enum": ["text", "integer"] }))
+    )]
+    pub types: Field<Vec<Spanned<IdType>>>,
+    /// a list of every key, such as ["EWR", "JFK"], or of several columns [["DE", "phone"], ["FR", "web"]], or { country = ["DE", "FR"], device = ["phone", "web"] } for every combination
+    pub values: Field<WrittenKeys>,
+    /// the path of a text file with one key a line in quotes, in place of `values`; of several columns a CSV file
     pub values_file: Field<String>,
 }
 

@@ -116,7 +116,7 @@ fn key_cap_lines(settings: &WorkerSettings, unit: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for release in &settings.releases {
         if let Some(counts) = release.function.keyed_counts() {
-            let caps = key_caps_in_words(counts, settings.columns.key.is_some());
+            let caps = key_caps_in_words(counts, &settings.columns.key);
             lines.push(format!("In the release {:?} {unit} {caps}.", release.name));
         }
     }
@@ -138,12 +138,16 @@ fn user_weight_lines(settings: &WorkerSettings) -> Vec<String> {
 }
 
 /// Predicate of a sentence: how much of a unit counts by key.
-fn key_caps_in_words(counts: &KeyedCounts, has_keys: bool) -> String {
+fn key_caps_in_words(counts: &KeyedCounts, columns: &[String]) -> String {
+    let has_keys = !columns.is_empty();
     let mut caps = match (counts.max_keys, has_keys) {
         (_, false) => "counts in a window".to_owned(),
         (1, true) => "counts in at most one key of a window".to_owned(),
         (most, true) => format!("counts in at most {most} keys of a window"),
     };
+    if columns.len() > 1 {
+        caps += &format!(" (each combination of {} is a key)", columns.join(" and "));
+    }
     let place = if has_keys { " in each" } else { "" };
     match counts.max_records {
         Some(1) => caps += &format!(", as one record{place}"),

@@ -14,7 +14,7 @@ use bernstream_kafka::source::record::{
     DeclaredTypes, IdType, ImpossibleField, MessageType, RecordForm, TimeFormat, TopicFormat,
     is_integer,
 };
-use bernstream_release::source::Columns;
+use bernstream_release::source::{Columns, PartTypes};
 
 /// The most bytes that are read of a file with a schema.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -60,11 +60,10 @@ pub fn read_format(
         Ok(None) => kafka.is_none() && input.is_some_and(names_lines),
         Ok(Some(_)) | Err(_) => true,
     };
-    let mut key_type = Ok(None);
+    let mut key_types = Ok(PartTypes::default());
     if let Some(key) = input.and_then(|input| input.key.as_ref()) {
-        let written = key.get_ref().kind.clone();
-        key_type = id_type(document, needs_types, &key.span(), written);
-        if let Ok(Some(IdType::Integer)) = key_type {
+        key_types = declared_key_types(document, needs_types, key);
+        if let Ok([Some(IdType::Integer), None, None]) = key_types {
             listed_keys_can_match(document, key.get_ref());
         }
     }
@@ -81,7 +80,7 @@ pub fn read_format(
     };
     let declared = DeclaredTypes {
         time: input.and_then(time_format).unwrap_or_default(),
-        key: key_type?,
+        key: key_types?,
         unit: unit_type?,
     };
     let Some(form) = form? else {
@@ -297,18 +296,58 @@ fn id_type(
     Ok(Some(kind.into_inner()))
 }
 
+/// The types of the columns of a key: one for all, or one for each.
+fn declared_key_types(
+    document: &mut Document<'_>,
+    are_needed: bool,
+    key: &Spanned<file::KeyTable>,
+) -> Checked<PartTypes> {
+    let table = key.get_ref();
+    let columns = table
+        .columns
+        .as_ref()
+        .map_or(1, |columns| columns.get_ref().len());
+    let mut types = PartTypes::default();
+    let Some(written) = &table.types else {
+        let of_all = id_type(document, are_needed, &key.span(), table.kind.clone())?;
+        types
+            .iter_mut()
+            .take(columns)
+            .for_each(|kind| *kind = of_all);
+        return Ok(types);
+    };
+    if table.kind.is_some() {
+        return Err(document.not_one_of(key.span(), &["type", "types"], true));
+    }
+    if table.columns.is_none() {
+        let what = "is for a key of several columns";
+        return Err(document.fault(written.span(), what, "write type = \"text\" or \"integer\""));
+    }
+    let count = written.get_ref().len();
+    if count != columns {
+        let what = format!("has {count} types, and the key has {columns} columns");
+        let hint = "write one for each column, in their order";
+        return Err(document.fault(written.span(), what, hint));
+    }
+    for (kind, written) in types.iter_mut().zip(written.get_ref()) {
+        *kind = Some(*written.get_ref());
+    }
+    Ok(types)
+}
+
+/// Keys of one column: parts of several are checked where they are read.
 fn listed_keys_can_match(document: &mut Document<'_>, key: &file::KeyTable) {
-    let Some(listed) = &key.values else {
+    let Some(file::WrittenKeys::Listed(listed)) = key.values.as_ref().map(Spanned::get_ref) else {
         return;
     };
-    for value in listed.get_ref() {
-        if is_integer(value.get_ref()) {
+    for value in listed {
+        let file::WrittenKey::Text(text) = value.get_ref() else {
+            continue;
+        };
+        if is_integer(text) {
             continue;
         }
-        let what = format!(
-            "no integer is written as {:?}, so no record can have this key",
-            value.get_ref()
-        );
+        let what = format!("no integer is written as {text:?}, so no record can have this key");
         let hint = "write it without a plus, leading zeros and spaces, or declare the key as type = \"text\"";
         document.fault(value.span(), what, hint);
     }

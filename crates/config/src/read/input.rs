@@ -1,21 +1,18 @@
 //! `[input]`
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::file;
 use crate::read::format::MessageForm;
-use crate::read::key_file;
-use crate::read::key_file::MOST_KEYS;
+use crate::read::key_values::{KeySettings, read_key};
 use crate::read::security;
 use crate::settings::InputParams;
-use crate::text::{Checked, Document, Field, Spanned, values};
+use crate::text::{Checked, Document, Spanned, values};
 use bernstream_kafka::Broker;
 use bernstream_kafka::security::Security;
 use bernstream_kafka::source;
 use bernstream_kafka::source::kafka::{BadMessageRule, LostOffsets};
-use bernstream_kafka::source::record::{IdType, is_integer};
 
 /// `[input]`
 pub struct InputSettings {
@@ -26,12 +23,6 @@ pub struct InputSettings {
     /// Within it of its event time a producer sends a record, as the operator declares.
     pub producer_delay: Option<Duration>,
     pub from: InputParams,
-}
-
-/// The column of the key, and the keys that are published.
-pub struct KeySettings {
-    pub column: String,
-    pub values: Vec<String>,
 }
 
 /// Reads `[input]`; `form` is how messages are written, and what is declared of fields.
@@ -70,71 +61,6 @@ pub fn read_input(
         key_place,
         producer_delay,
         from: from?,
-    })
-}
-
-fn read_key(document: &mut Document<'_>, table: Spanned<file::KeyTable>) -> Checked<KeySettings> {
-    let place = table.span();
-    let written = table.into_inner();
-    let column = document.required(&place, "column", written.column, values::words);
-    let values = match written.values_file {
-        Some(_) if written.values.is_some() => {
-            Err(document.not_one_of(place, &["values", "values_file"], true))
-        }
-        Some(path) => {
-            let header = column.as_ref().map_or("", |column| column.get_ref());
-            let kind = written.kind.map(Spanned::into_inner);
-            keys_of_file(document, path, header, kind)
-        }
-        None => listed_keys(document, &place, written.values),
-    };
-    Ok(KeySettings {
-        column: column?.into_inner(),
-        values: values?,
-    })
-}
-
-/// The keys of `values`.
-fn listed_keys(
-    document: &mut Document<'_>,
-    place: &Range<usize>,
-    values: Field<Vec<Spanned<String>>>,
-) -> Checked<Vec<String>> {
-    let values = document.required(place, "values", values, |values| match values.len() {
-        0 => Err("must not be empty: list every key".to_owned()),
-        1..=MOST_KEYS => Ok(values),
-        count => Err(format!("has {count} keys, more than {MOST_KEYS}")),
-    })?;
-    let mut seen = HashSet::new();
-    let mut keys = Vec::new();
-    for value in values.into_inner() {
-        let place = value.span();
-        let key = value.into_inner();
-        if key.is_empty() {
-            document.fault(place, "a key must not be empty", "");
-        } else if !seen.insert(key.clone()) {
-            document.fault(place, "duplicate key", "list each key once");
-        } else {
-            keys.push(key);
-        }
-    }
-    Ok(keys)
-}
-
-/// The keys of `values_file`; `header` is the name of their column.
-fn keys_of_file(
-    document: &mut Document<'_>,
-    path: Spanned<String>,
-    header: &str,
-    kind: Option<IdType>,
-) -> Checked<Vec<String>> {
-    let place = path.span();
-    let keys = key_file::read_key_file(path.get_ref(), header, |key| {
-        kind != Some(IdType::Integer) || is_integer(key)
-    });
-    keys.map_err(|faults| {
-        let hint = "one key a line, each once; no header, quotes, commas or comments: keys that have them are listed in `values`";
-        document.fault(place, faults.join("; "), hint)
     })
 }
 

@@ -1,7 +1,10 @@
-//! `input.key.values_file`: a text file with one key a line.
+//! `input.key.values_file`: a text file with one key a line, of several columns a CSV file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+
+use bernstream_kafka::source::record::split_line;
+use bernstream_synopsis::key_parts::join_parts;
 
 /// The most keys of a pipeline: a row of the ledger has a digest for each of them, and so many were tried.
 pub const MOST_KEYS: usize = 100_000;
@@ -23,16 +26,35 @@ pub fn read_key_file(
     header: &str,
     is_possible: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, Vec<String>> {
+    keys_of_lines(path, &read_text(path)?, header, is_possible)
+}
+
+/// The keys of several columns in the file `path`, in the order of its lines: CSV (RFC 4180) with a field for each part.
+///
+/// A first line that is just the names of the columns, in their order, is a header and no key. `is_possible` tells whether a record can have a
+/// part, by its place.
+///
+/// # Errors
+///
+/// Every fault of the file, with its line.
+pub fn read_part_file(
+    path: &str,
+    columns: &[String],
+    is_possible: impl Fn(usize, &str) -> bool,
+) -> Result<Vec<String>, Vec<String>> {
+    keys_of_table(path, &read_text(path)?, columns, is_possible)
+}
+
+fn read_text(path: &str) -> Result<String, Vec<String>> {
     let bytes = fs::read(path).map_err(|error| vec![format!("{path}: cannot be read: {error}")])?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let valid = error
             .as_bytes()
             .get(..error.utf8_error().valid_up_to())
             .unwrap_or_default();
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
         vec![format!("{path}:{line}: is not UTF-8")]
-    })?;
-    keys_of_lines(path, &text, header, is_possible)
+    })
 }
 
 fn keys_of_lines(
@@ -72,6 +94,95 @@ fn keys_of_lines(
             None => keys.push(key.to_owned()),
         }
     }
+    keys_or_faults(path, keys, faults)
+}
+
+fn keys_of_table(
+    path: &str,
+    text: &str,
+    columns: &[String],
+    is_possible: impl Fn(usize, &str) -> bool,
+) -> Result<Vec<String>, Vec<String>> {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    let mut keys = Vec::new();
+    let mut faults = Vec::new();
+    for (line, written) in (1..).zip(text.lines()) {
+        let parts = match split_line(written.as_bytes()) {
+            Ok(parts) if line == 1 && parts == columns => continue,
+            Ok(parts) => parts,
+            Err(why) => {
+                faults.push(format!("{path}:{line}: cannot be read: {why}"));
+                continue;
+            }
+        };
+        if let Some(fault) = fault_of_parts(line, &parts, columns, &is_possible) {
+            faults.push(format!("{path}:{line}: {fault}"));
+            continue;
+        }
+        let key = join_parts(&parts);
+        match first.get(&key) {
+            Some(line_before) => {
+                faults.push(format!("{path}:{line}: has the key of line {line_before}"));
+            }
+            None => {
+                first.insert(key.clone(), line);
+                keys.push(key);
+            }
+        }
+    }
+    keys_or_faults(path, keys, faults)
+}
+
+/// What is wrong with the parts of a line, if anything is.
+fn fault_of_parts(
+    line: usize,
+    parts: &[String],
+    columns: &[String],
+    is_possible: impl Fn(usize, &str) -> bool,
+) -> Option<String> {
+    let names: HashSet<&String> = columns.iter().collect();
+    if line == 1 && names == parts.iter().collect() {
+        return Some(format!(
+            "has the names of the columns in another order than {}",
+            columns.join(",")
+        ));
+    }
+    if parts
+        .first()
+        .is_some_and(|part| part.starts_with('\u{feff}'))
+    {
+        return Some("begins with a byte order mark: save the file without".to_owned());
+    }
+    if parts.len() != columns.len() {
+        let found = parts.len();
+        let wanted = columns.len();
+        return Some(format!(
+            "has {found} of {wanted} parts: {} are expected",
+            columns.join(",")
+        ));
+    }
+    for (place, part) in parts.iter().enumerate() {
+        if part.is_empty() {
+            return Some("has an empty part, and a part must not be empty".to_owned());
+        }
+        if part.trim() != part {
+            return Some("has white space around a part, which would be part of it".to_owned());
+        }
+        if !is_possible(place, part) {
+            return Some(format!(
+                "no integer is written as {part:?}, so no record can have this key"
+            ));
+        }
+    }
+    None
+}
+
+/// The keys, if there are not too many of them and no line is wrong.
+fn keys_or_faults(
+    path: &str,
+    keys: Vec<String>,
+    mut faults: Vec<String>,
+) -> Result<Vec<String>, Vec<String>> {
     if faults.len() > TOLD {
         let more = faults.len() - TOLD;
         faults.truncate(TOLD);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::file;
 use crate::read::draft::ReleaseDraft;
-use crate::read::input::KeySettings;
+use crate::read::key_values::KeySettings;
 use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::RecordedSettings;
 use crate::select::ChoiceTerms;
@@ -108,7 +108,7 @@ fn declared_units<'a>(
     let DeclaredInput { pipeline, key } = input?;
     Some(DeclaredUnits {
         pipeline,
-        column: key.map(|key| key.column.as_str()),
+        columns: key.map_or(&[], |key| &key.columns),
         keys: key.map_or(ALL_RECORDS, |key| &key.values),
         has_users: matches!(privacy?.unit, PrivacyUnit::User { .. }),
     })

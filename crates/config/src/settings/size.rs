@@ -7,13 +7,20 @@ pub fn most_values(bytes: usize) -> usize {
     bytes.saturating_sub(message_bytes(0)) / 8
 }
 
-/// The approximate size of a synopsis of this shape, in bytes.
-pub fn synopsis_bytes(shape: &Shape) -> usize {
+/// The approximate size of a synopsis of this shape, in bytes, with keys of so many columns.
+pub fn synopsis_bytes(shape: &Shape, key_columns: usize) -> usize {
     let listed = match &shape.basis {
         // The description lists the points, with at most 22 characters a coordinate.
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
         // The column of the names: their text, and where each ends; and of each row its window and the number of the ledger's row.
-        Basis::Keys(basis) => basis.keys.iter().map(|key| key.len() + 28).sum(),
+        Basis::Keys(basis) => {
+            let names: usize = basis.keys.iter().map(|key| key.len() + 28).sum();
+            match key_columns {
+                0 | 1 => names,
+                // The parts have columns of their own too, and are no longer than the names.
+                columns => 2 * names + 4 * columns * basis.keys.len(),
+            }
+        }
         _ => 0,
     };
     message_bytes(shape.value_count()) + listed

@@ -159,7 +159,8 @@ impl WorkerSettings {
                 Ok(Some(series)) => series.state_bytes(shape.value_count()),
                 Ok(None) | Err(_) => 0,
             };
-            let bytes = (synopsis_bytes(&shape) as u64).saturating_add(state as u64);
+            let bytes = (synopsis_bytes(&shape, self.columns.key.len()) as u64)
+                .saturating_add(state as u64);
             let of_each = NANOS_A_SYNOPSIS.saturating_add(bytes.saturating_mul(NANOS_A_BYTE));
             let synopses = self.synopses_of_release(release) as u64;
             nanos = nanos.saturating_add(of_each.saturating_mul(synopses));

@@ -27,8 +27,8 @@ pub struct TargetContext<'a> {
 /// What the file declares of keys, and whether units are users.
 pub struct DeclaredUnits<'a> {
     pub pipeline: &'a str,
-    /// The column of the key; none where all records count together.
-    pub column: Option<&'a str>,
+    /// The columns of the key; none where all records count together.
+    pub columns: &'a [String],
     /// The declared keys, or one empty name for all records.
     pub keys: &'a [String],
     pub has_users: bool,

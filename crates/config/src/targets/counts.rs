@@ -271,9 +271,9 @@ impl CountedNames<'_> {
                 CountedName::Mean => format!("mean of {}", column.unwrap_or_default()),
             });
         }
-        match declared.column {
-            Some(column) => format!("{} of each {column}", words.join(", ")),
-            None => words.join(", "),
+        match declared.columns {
+            [] => words.join(", "),
+            columns => format!("{} of each {}", words.join(", "), columns.join(" and ")),
         }
     }
 }
@@ -366,8 +366,8 @@ fn unit_caps(
     let counts_records = statistics
         .iter()
         .any(|one| matches!(one, CountedStatistic::Records | CountedStatistic::Values));
-    let max_keys = match (&written.max_keys, declared.column) {
-        (None, None) => 1,
+    let max_keys = match (&written.max_keys, declared.columns) {
+        (None, []) => 1,
         _ => document
             .required(place, "max_keys", written.max_keys.clone(), values::count)?
             .into_inner(),

@@ -64,11 +64,13 @@ pub fn fits_a_message(
     document: &mut Document<'_>,
     output: &OutputSettings,
     release: &ReleaseDraft,
+    key_columns: usize,
 ) {
     if !matches!(output.to, OutputParams::Kafka { .. }) {
         return;
     }
-    let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
+    let shape = release.function.get_ref().target.shape();
+    let bytes = synopsis_bytes(&shape, key_columns);
     // `ledger init` makes a topic that takes a table, whose size follows from its keys.
     let is_table = release.function.get_ref().keyed_counts().is_some();
     if is_table && bytes > TABLE_LIMIT {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Float64Array, Int64Array};
 
 use crate::source::found::FoundColumns;
+use crate::source::key_rows::KeyRows;
 use crate::source::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
 
@@ -20,7 +21,7 @@ pub struct Batch {
     pub message_time: Option<Timestamp>,
     /// Event times in microseconds since 1970-01-01 UTC; null if missing or out of range.
     pub times: Int64Array,
-    pub keys: Option<TextColumn>,
+    pub keys: Option<KeyRows>,
     pub units: Option<TextColumn>,
     /// One array for each axis, as long as `times`; null if missing. NaN and infinities are kept.
     pub values: Vec<Float64Array>,

@@ -1,7 +1,11 @@
 //! The columns that are read.
 
+use bernstream_synopsis::key_parts::MOST_PARTS;
 use bernstream_synopsis::scalar::IdType;
 use bernstream_synopsis::times::TimeFormat;
+
+/// Declared types of the columns of a key, in their order.
+pub type PartTypes = [Option<IdType>; MOST_PARTS];
 
 /// The columns named by the configuration; all others are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,10 +15,10 @@ pub struct Columns {
     /// Format of a column of event times that has no type of its own for them, if that is declared; of records that are not
     /// Arrow it stands with what else is declared of them.
     pub time_format: Option<TimeFormat>,
-    /// Group key; text or integers.
-    pub key: Option<String>,
-    /// One of the two types, if that is declared.
-    pub key_type: Option<IdType>,
+    /// Columns of the group key, at most [`MOST_PARTS`]; text or integers. None where there is no key.
+    pub key: Vec<String>,
+    /// One of the two types for each of them, if that is declared.
+    pub key_types: PartTypes,
     /// Privacy unit; text or integers.
     pub unit: Option<String>,
     /// One of the two types, if that is declared.
@@ -26,9 +30,9 @@ pub struct Columns {
 impl Columns {
     /// Their names, whatever they are needed for.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let first = [Some(&self.time), self.key.as_ref(), self.unit.as_ref()]
-            .into_iter()
-            .flatten();
+        let first = std::iter::once(&self.time)
+            .chain(&self.key)
+            .chain(&self.unit);
         first.chain(&self.values).map(String::as_str)
     }
 }

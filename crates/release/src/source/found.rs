@@ -253,8 +253,8 @@ pub(super) fn needed_columns(columns: &Columns) -> Vec<NeededColumn<'_>> {
         name: &columns.time,
         role: ColumnRole::Time(columns.time_format),
     }];
-    if let Some(name) = &columns.key {
-        let role = ColumnRole::Key(columns.key_type);
+    for (name, declared) in columns.key.iter().zip(columns.key_types) {
+        let role = ColumnRole::Key(declared);
         needed.push(NeededColumn { name, role });
     }
     if let Some(name) = &columns.unit {

@@ -12,6 +12,7 @@ use super::broken::{DecodeError, arrow_error};
 use super::cells;
 use super::columns::Columns;
 use super::found::{ColumnRole, FoundColumns, NeededColumn, needed_columns};
+use super::key_rows::KeyRows;
 use super::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::scalar::IdType;
@@ -74,11 +75,12 @@ pub fn needed_batch(
         values: Vec::with_capacity(columns.values.len()),
         found: Some(Arc::clone(found)),
     };
+    let mut parts = Vec::with_capacity(columns.key.len());
     for needed in needed_columns(columns) {
         let column = readable(records, &needed).filter(|column| column.len() == rows);
         match needed.role {
             ColumnRole::Time(_) => {}
-            ColumnRole::Key(declared) => batch.keys = Some(ids_or_nulls(column, declared, rows)?),
+            ColumnRole::Key(declared) => parts.push(ids_or_nulls(column, declared, rows)?),
             ColumnRole::Unit(declared) => batch.units = Some(ids_or_nulls(column, declared, rows)?),
             ColumnRole::Value => batch.values.push(match column {
                 Some(column) => cells::column_numbers(column)?,
@@ -86,6 +88,7 @@ pub fn needed_batch(
             }),
         }
     }
+    batch.keys = KeyRows::of_parts(parts);
     Ok(batch)
 }
 
@@ -113,15 +116,12 @@ pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batc
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
         concat(&parts).map_err(arrow_error)
     }
-    fn texts<'a>(parts: impl Iterator<Item = Option<&'a TextColumn>>) -> Option<TextColumn> {
-        let parts: Option<Vec<&TextColumn>> = parts.collect();
-        parts.map(|parts| TextColumn::join_columns(parts.into_iter()))
-    }
     let axes = batches.first().map_or(0, |first| first.values.len());
     let values = (0..axes).map(|axis| {
         let joined = all(batches.iter().filter_map(|b| b.values.get(axis)))?;
         Ok(joined.as_primitive().clone())
     });
+    let units: Option<Vec<&TextColumn>> = batches.iter().map(|b| b.units.as_ref()).collect();
     let BatchOrigin {
         partition,
         offset,
@@ -134,8 +134,8 @@ pub(crate) fn join_batches(batches: &[Batch], place: BatchOrigin) -> Result<Batc
         times: all(batches.iter().map(|b| &b.times))?
             .as_primitive()
             .clone(),
-        keys: texts(batches.iter().map(|b| b.keys.as_ref())),
-        units: texts(batches.iter().map(|b| b.units.as_ref())),
+        keys: KeyRows::join_rows(batches.iter().map(|b| b.keys.as_ref())),
+        units: units.map(|units| TextColumn::join_columns(units.into_iter())),
         values: values.collect::<Result<_, DecodeError>>()?,
         found: batches.first().and_then(|first| first.found.clone()),
     })

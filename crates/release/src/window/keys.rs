@@ -22,6 +22,11 @@ impl KeyGroups {
         }
     }
 
+    /// The length of the longest key in bytes.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
     /// The group of a key; `None` if it is not declared.
     #[inline]
     pub fn group_of(&self, key: &[u8]) -> Option<u32> {

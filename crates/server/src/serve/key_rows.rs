@@ -19,6 +19,8 @@ pub struct KeyRowRequest {
     pub by: Option<String>,
     /// The only key that is wanted.
     pub row: Option<String>,
+    /// Columns of the key, with commas between: sums over all keys with the same parts in them, in place of the keys.
+    pub margin: Option<String>,
 }
 
 /// Returns whether a synopsis holds counts by key, and is no function of a point.
@@ -37,6 +39,9 @@ pub fn rows_of_window(
     wanted: &KeyRowRequest,
 ) -> Result<ResponseTable, ApiError> {
     let table = synopsis.key_table()?;
+    if let Some(columns) = &wanted.margin {
+        return rows_of_margin(&table, columns, wanted);
+    }
     let mut is_last_unclear = None;
     let rows = match wanted.top {
         Some(count) => {
@@ -57,7 +62,59 @@ pub fn rows_of_window(
         },
     };
     let mut columns = vec!["key".to_owned()];
-    for reading in table.readings() {
+    columns.extend_from_slice(table.key_columns());
+    columns.extend(columns_of_readings(table.readings()));
+    let mut cells: Vec<Vec<TableCell>> = rows.iter().map(|row| cells_of_row(&table, row)).collect();
+    if let Some(is_last_unclear) = is_last_unclear {
+        // In every row, since a table of rows has no other place.
+        columns.push("is_last_unclear".to_owned());
+        for row in &mut cells {
+            row.push(TableCell::Truth(is_last_unclear));
+        }
+    }
+    Ok(ResponseTable {
+        columns,
+        rows: cells,
+    })
+}
+
+/// A row for each combination of parts, with the number of keys that are summed; each number, and the ends of its interval.
+fn rows_of_margin(
+    table: &CountedTable<'_>,
+    columns: &str,
+    wanted: &KeyRowRequest,
+) -> Result<ResponseTable, ApiError> {
+    if wanted.top.is_some() || wanted.row.is_some() || wanted.by.is_some() {
+        return Err(ApiError::bad_request(
+            "margin= sums over keys, and top=, by= and row= choose them: give one of them",
+        ));
+    }
+    let named: Vec<&str> = columns.split(',').collect();
+    let margin = table.margin(&named)?;
+    let mut columns: Vec<String> = margin
+        .columns
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    columns.push("keys".to_owned());
+    columns.extend(columns_of_readings(&margin.readings));
+    let mut rows = Vec::with_capacity(margin.rows.len());
+    for row in &margin.rows {
+        let mut cells: Vec<TableCell> = row
+            .parts
+            .iter()
+            .map(|part| TableCell::Text(part.to_string()))
+            .collect();
+        cells.push(TableCell::finite_number(row.keys as f64));
+        cells.extend(row.estimates.iter().flat_map(cells_of_estimate));
+        rows.push(cells);
+    }
+    Ok(ResponseTable { columns, rows })
+}
+
+fn columns_of_readings(readings: &[KeyReading]) -> Vec<String> {
+    let mut columns = Vec::new();
+    for reading in readings {
         let name = reading.name();
         columns.extend([
             name.to_owned(),
@@ -65,15 +122,7 @@ pub fn rows_of_window(
             format!("{name}_upper"),
         ]);
     }
-    let mut rows: Vec<Vec<TableCell>> = rows.iter().map(cells_of_row).collect();
-    if let Some(is_last_unclear) = is_last_unclear {
-        // In every row, since a table of rows has no other place.
-        columns.push("is_last_unclear".to_owned());
-        for cells in &mut rows {
-            cells.push(TableCell::Truth(is_last_unclear));
-        }
-    }
-    Ok(ResponseTable { columns, rows })
+    columns
 }
 
 /// A number of one key, window by window, with the ends of its interval. The key may be left out where a table has only one.
@@ -153,8 +202,10 @@ fn reading_of_name(table: &CountedTable<'_>, name: Option<&str>) -> Result<KeyRe
     })
 }
 
-fn cells_of_row(row: &KeyRow<'_>) -> Vec<TableCell> {
+fn cells_of_row(table: &CountedTable<'_>, row: &KeyRow<'_>) -> Vec<TableCell> {
     let mut cells = vec![TableCell::Text(row.key.to_owned())];
+    let parts = table.parts_of(row.key);
+    cells.extend(parts.iter().map(|part| TableCell::Text(part.to_string())));
     for estimate in &row.estimates {
         cells.extend(cells_of_estimate(estimate));
     }

@@ -33,6 +33,8 @@ pub struct QueryParameters {
     by: Option<String>,
     /// Key of a table by key.
     row: Option<String>,
+    /// Columns of the keys of a table by key.
+    margin: Option<String>,
     top: Option<u32>,
 }
 
@@ -144,6 +146,7 @@ impl QueryParameters {
             top: self.top,
             by: non_empty(&self.by).map(str::to_owned),
             row: non_empty(&self.row).map(str::to_owned),
+            margin: non_empty(&self.margin).map(str::to_owned),
         }
     }
 

@@ -3,12 +3,14 @@
 pub use bernstream_synopsis::scalar::IdType;
 pub use bernstream_synopsis::times::TimeFormat;
 
+use bernstream_release::source::columns::PartTypes;
+
 /// The declared types of the needed fields; the values of the domain are always numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredTypes {
     pub time: TimeFormat,
-    /// Needed where there is a key.
-    pub key: Option<IdType>,
+    /// One is needed for each column of a key.
+    pub key: PartTypes,
     /// Needed where there are users.
     pub unit: Option<IdType>,
 }

@@ -2,6 +2,7 @@
 
 use super::declared::IdType;
 use bernstream_synopsis::clock::Timestamp;
+use bernstream_synopsis::key_parts::MOST_PARTS;
 use bernstream_synopsis::scalar::{
     OF_DOUBLE, OF_SINGLE, integer_of, integer_part, parse_integer, parse_number,
 };
@@ -11,10 +12,18 @@ use bernstream_synopsis::times::TimeFormat;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldRole {
     Time(TimeFormat),
-    Key(IdType),
+    Key(KeyField),
     Unit(IdType),
     /// Its place in the values.
     Value(usize),
+}
+
+/// A field that is the key, or a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyField {
+    /// Its place among the parts.
+    pub part: usize,
+    pub kind: IdType,
 }
 
 /// Content of a field, as a schema says.
@@ -46,21 +55,26 @@ impl FieldRole {
         match content {
             FieldContent::Nothing => false,
             FieldContent::Text => true,
-            FieldContent::Bytes => matches!(
-                self,
-                FieldRole::Key(IdType::Text) | FieldRole::Unit(IdType::Text)
-            ),
+            FieldContent::Bytes => self.id_type() == Some(IdType::Text),
             FieldContent::Timestamps => matches!(self, FieldRole::Time(TimeFormat::Rfc3339)),
             FieldContent::Numbers => match self {
                 FieldRole::Time(declared) => declared != TimeFormat::Rfc3339,
-                FieldRole::Key(kind) | FieldRole::Unit(kind) => kind == IdType::Integer,
                 FieldRole::Value(_) => true,
+                id => id.id_type() == Some(IdType::Integer),
             },
             FieldContent::Times(format) => match self {
                 FieldRole::Time(declared) => declared == format,
-                FieldRole::Key(kind) | FieldRole::Unit(kind) => kind == IdType::Integer,
                 FieldRole::Value(_) => true,
+                id => id.id_type() == Some(IdType::Integer),
             },
+        }
+    }
+
+    /// The type of a key or a user.
+    fn id_type(self) -> Option<IdType> {
+        match self {
+            FieldRole::Key(KeyField { kind, .. }) | FieldRole::Unit(kind) => Some(kind),
+            FieldRole::Time(_) | FieldRole::Value(_) => None,
         }
     }
 
@@ -72,8 +86,13 @@ impl FieldRole {
             FieldRole::Time(_) => {
                 "the event time must be a number or text, in the unit that input.time_format says"
             }
-            FieldRole::Key(IdType::Text) => "a key must be text or bytes, as its type says",
-            FieldRole::Key(IdType::Integer) => "a key must be a number or text, as its type says",
+            FieldRole::Key(KeyField {
+                kind: IdType::Text, ..
+            }) => "a key must be text or bytes, as its type says",
+            FieldRole::Key(KeyField {
+                kind: IdType::Integer,
+                ..
+            }) => "a key must be a number or text, as its type says",
             FieldRole::Unit(IdType::Text) => "a user must be text or bytes, as its type says",
             FieldRole::Unit(IdType::Integer) => "a user must be a number or text, as its type says",
             FieldRole::Value(_) => "a value must be a number, or text that holds one",
@@ -110,7 +129,8 @@ impl Scalar<'_> {
 #[derive(Default)]
 pub struct RecordRow {
     pub(super) time: Option<i64>,
-    pub(super) key: RecordId,
+    /// The parts of the key; those that there are no columns for are never there.
+    pub(super) key: [RecordId; MOST_PARTS],
     pub(super) unit: RecordId,
     pub(super) values: Vec<Option<f64>>,
     /// The nodes of the tree that have been met.
@@ -160,7 +180,9 @@ impl RecordRow {
     /// Forgets the record before.
     pub(super) fn clear(&mut self, values: usize, nodes: usize) {
         self.time = None;
-        self.key.is_there = false;
+        for part in &mut self.key {
+            part.is_there = false;
+        }
         self.unit.is_there = false;
         self.values.clear();
         self.values.resize(values, None);
@@ -179,7 +201,11 @@ impl RecordRow {
     pub(super) fn set_role(&mut self, role: FieldRole, scalar: Scalar<'_>) {
         match role {
             FieldRole::Time(format) => self.time = micros_of(format, scalar),
-            FieldRole::Key(kind) => self.key.set(kind, scalar),
+            FieldRole::Key(KeyField { part, kind }) => {
+                if let Some(part) = self.key.get_mut(part) {
+                    part.set(kind, scalar);
+                }
+            }
             FieldRole::Unit(kind) => self.unit.set(kind, scalar),
             FieldRole::Value(at) => {
                 if let Some(value) = self.values.get_mut(at) {
@@ -232,7 +258,7 @@ mod tests {
             row.clear(1, 0);
             row.set_role(role, *scalar);
             row.time.is_some()
-                || row.key.is_there
+                || row.key[0].is_there
                 || row.unit.is_there
                 || row.values.iter().any(Option::is_some)
         })
@@ -250,7 +276,7 @@ mod tests {
         let roles = times
             .map(FieldRole::Time)
             .into_iter()
-            .chain(ids.map(FieldRole::Key))
+            .chain(ids.map(|kind| FieldRole::Key(KeyField { part: 0, kind })))
             .chain(ids.map(FieldRole::Unit));
         let contents: [(FieldContent, &[Scalar<'_>]); 4] = [
             (
@@ -283,7 +309,7 @@ mod tests {
         );
         assert!(
             !FieldRole::Time(TimeFormat::Microseconds).can_take(in_millis)
-                && !FieldRole::Key(IdType::Text).can_take(in_millis)
+                && !FieldRole::Unit(IdType::Text).can_take(in_millis)
         );
         assert!(FieldRole::Time(TimeFormat::Rfc3339).can_take(FieldContent::Timestamps));
         assert!(

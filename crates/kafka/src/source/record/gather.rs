@@ -5,6 +5,7 @@ use arrow_array::builder::{BinaryBuilder, Float64Builder, Int64Builder};
 use super::fields::RecordRow;
 use bernstream_release::source::batch::Batch;
 use bernstream_release::source::columns::Columns;
+use bernstream_release::source::key_rows::KeyRows;
 use bernstream_release::source::rows::BatchOrigin;
 use bernstream_release::source::text::TextColumn;
 use bernstream_synopsis::clock::Timestamp;
@@ -24,7 +25,8 @@ pub struct BatchBuilder {
     rows: usize,
     bytes: usize,
     times: Int64Builder,
-    keys: Option<BinaryBuilder>,
+    /// A column for each part of the key.
+    keys: Vec<BinaryBuilder>,
     units: Option<BinaryBuilder>,
     values: Vec<Float64Builder>,
 }
@@ -36,7 +38,7 @@ impl BatchBuilder {
             rows: 0,
             bytes: 0,
             times: Int64Builder::with_capacity(0),
-            keys: columns.key.as_ref().map(|_| empty_ids()),
+            keys: columns.key.iter().map(|_| empty_ids()).collect(),
             units: columns.unit.as_ref().map(|_| empty_ids()),
             values: columns
                 .values
@@ -72,9 +74,13 @@ impl BatchBuilder {
         });
         self.rows += 1;
         self.times.append_option(row.and_then(|row| row.time));
-        let key = row.and_then(|row| row.key.get());
-        let unit = row.and_then(|row| row.unit.get());
-        self.bytes += append_id(&mut self.keys, key) + append_id(&mut self.units, unit);
+        for (part, column) in self.keys.iter_mut().enumerate() {
+            let text = row.and_then(|row| row.key.get(part)?.get());
+            self.bytes += append_id(column, text);
+        }
+        if let Some(column) = &mut self.units {
+            self.bytes += append_id(column, row.and_then(|row| row.unit.get()));
+        }
         for (at, values) in self.values.iter_mut().enumerate() {
             values.append_option(row.and_then(|row| row.values.get(at).copied().flatten()));
         }
@@ -91,8 +97,8 @@ impl BatchBuilder {
             offset: origin.offset,
             message_time: origin.message_time,
             times: self.times.finish(),
-            keys: finish_ids(&mut self.keys),
-            units: finish_ids(&mut self.units),
+            keys: KeyRows::of_parts(self.keys.iter_mut().map(finish_ids).collect()),
+            units: self.units.as_mut().map(finish_ids),
             values: self.values.iter_mut().map(Float64Builder::finish).collect(),
             found: None,
         })
@@ -103,14 +109,12 @@ fn empty_ids() -> BinaryBuilder {
     BinaryBuilder::with_capacity(0, 0)
 }
 
-/// Appends a key or a user where there is a column of them; returns its length in bytes.
-fn append_id(column: &mut Option<BinaryBuilder>, id: Option<&[u8]>) -> usize {
-    if let Some(column) = column {
-        column.append_option(id);
-    }
+/// Appends a part of a key, or a user; returns its length in bytes.
+fn append_id(column: &mut BinaryBuilder, id: Option<&[u8]>) -> usize {
+    column.append_option(id);
     id.map_or(0, <[u8]>::len)
 }
 
-fn finish_ids(column: &mut Option<BinaryBuilder>) -> Option<TextColumn> {
-    Some(TextColumn::from(column.as_mut()?.finish()))
+fn finish_ids(column: &mut BinaryBuilder) -> TextColumn {
+    TextColumn::from(column.finish())
 }

@@ -1,7 +1,7 @@
 //! Where the needed fields lie in a record.
 
 use super::declared::DeclaredTypes;
-use super::fields::FieldRole;
+use super::fields::{FieldRole, KeyField};
 use bernstream_release::source::columns::Columns;
 
 /// The names of the needed fields as a tree of objects in objects; the first node is the record.
@@ -61,8 +61,9 @@ pub(super) fn needed_fields<'a>(
         path: &columns.time,
         role: FieldRole::Time(declared.time),
     }];
-    if let Some(path) = &columns.key {
-        let role = FieldRole::Key(declared.key.ok_or(UndeclaredType::Key)?);
+    for (part, (path, kind)) in columns.key.iter().zip(declared.key).enumerate() {
+        let kind = kind.ok_or(UndeclaredType::Key)?;
+        let role = FieldRole::Key(KeyField { part, kind });
         needed.push(NeededField { path, role });
     }
     if let Some(path) = &columns.unit {

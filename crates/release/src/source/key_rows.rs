@@ -1,0 +1,98 @@
+//! The key of each row, whatever number of columns it has.
+
+use std::borrow::Cow;
+
+use arrow_array::BinaryArray;
+
+use super::text::TextColumn;
+use bernstream_synopsis::key_parts;
+
+/// A column of text for each part of the key. A row with a part that is null has no key. `Debug` shows none of it.
+///
+/// Parts are not joined before a row is looked at: joined for all rows, texts that a message has once would take gigabytes.
+#[derive(Clone, Debug)]
+pub struct KeyRows {
+    /// One or more, equally long.
+    parts: Vec<TextColumn>,
+}
+
+impl KeyRows {
+    /// `None` without a part.
+    pub fn of_parts(parts: Vec<TextColumn>) -> Option<Self> {
+        (!parts.is_empty()).then_some(KeyRows { parts })
+    }
+
+    /// The rows of several batches, one after another; `None` where one has no keys.
+    pub(crate) fn join_rows<'a>(
+        batches: impl Iterator<Item = Option<&'a KeyRows>>,
+    ) -> Option<Self> {
+        let batches: Vec<&KeyRows> = batches.collect::<Option<_>>()?;
+        let mut parts = Vec::new();
+        for part in 0..batches.first()?.parts.len() {
+            let columns = batches.iter().filter_map(|rows| rows.parts.get(part));
+            parts.push(TextColumn::join_columns(columns));
+        }
+        KeyRows::of_parts(parts)
+    }
+
+    /// The columns of the parts, in the order of the configuration.
+    pub fn parts(&self) -> &[TextColumn] {
+        &self.parts
+    }
+
+    /// The key of a row, its parts joined as [`key_parts::join_parts`] does; `None` if one is null.
+    pub fn get(&self, row: usize) -> Option<Cow<'_, [u8]>> {
+        if let [only] = self.parts.as_slice() {
+            return only.get(row).map(Cow::Borrowed);
+        }
+        let mut joined = Vec::new();
+        self.join_row(row, usize::MAX, &mut joined)?;
+        Some(Cow::Owned(joined))
+    }
+
+    /// Values that `convert` makes of the key of each row; `None` where a part is null, or the key is longer than `longest` bytes.
+    /// Nothing longer is joined.
+    pub(crate) fn map_keys<T: Copy>(
+        &self,
+        longest: usize,
+        convert: impl Fn(&[u8]) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let [first, _, ..] = self.parts.as_slice() else {
+            return match self.parts.first() {
+                Some(only) => only.map_rows(convert),
+                None => Vec::new(),
+            };
+        };
+        let mut joined = Vec::with_capacity(longest);
+        let mut all = Vec::with_capacity(first.len());
+        for row in 0..first.len() {
+            let key = self.join_row(row, longest, &mut joined);
+            all.push(key.and_then(|()| convert(&joined)));
+        }
+        all
+    }
+
+    /// Writes the key of a row to `joined`; `None` where a part is null, or the parts are longer than `longest` bytes.
+    fn join_row(&self, row: usize, longest: usize, joined: &mut Vec<u8>) -> Option<()> {
+        joined.clear();
+        let mut left = longest;
+        for (place, part) in self.parts.iter().enumerate() {
+            let part = part.get(row)?;
+            left = left.checked_sub(part.len())?;
+            key_parts::append_part(joined, part, place == 0);
+        }
+        Some(())
+    }
+}
+
+impl From<BinaryArray> for KeyRows {
+    fn from(only: BinaryArray) -> Self {
+        KeyRows::from(TextColumn::from(only))
+    }
+}
+
+impl From<TextColumn> for KeyRows {
+    fn from(only: TextColumn) -> Self {
+        KeyRows { parts: vec![only] }
+    }
+}
