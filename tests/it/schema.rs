@@ -124,14 +124,22 @@ pub fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<Strin
                     .collect()
             }
             "additionalProperties" => {
-                assert_eq!(argument, &Value::Bool(false));
                 let none = Map::new();
                 let known = rule["properties"].as_object().unwrap_or(&none);
                 let fields = value.as_object().into_iter().flatten();
-                fields
-                    .filter(|(key, _)| !known.contains_key(*key))
-                    .map(|(key, _)| format!("{at}.{key}: unknown"))
-                    .collect()
+                let others = fields.filter(|(key, _)| !known.contains_key(*key));
+                if argument == &Value::Bool(false) {
+                    others
+                        .map(|(key, _)| format!("{at}.{key}: unknown"))
+                        .collect()
+                } else {
+                    // A table whose names are those of columns.
+                    others
+                        .flat_map(|(key, value)| {
+                            faults(whole, argument, value, &format!("{at}.{key}"))
+                        })
+                        .collect()
+                }
             }
             other => panic!("the schema has {other}, which this test does not know"),
         };

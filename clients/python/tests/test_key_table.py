@@ -92,7 +92,9 @@ def test_margins_that_are_not_there_are_errors() -> None:
         Synopsis.from_json(users).key_table().margin()
 
 
-@pytest.mark.parametrize("columns", [["a"], ["a", "a"], ["a", "users"], ["a", "sum_upper"], ["a", ""], list("abcd"), "ab", [1, 2]])
+@pytest.mark.parametrize(
+    "columns", [["a"], ["a", "a"], ["a", "users"], ["a", "sum_upper"], ["a", ""], list("abcd"), "ab", [1, 2]]
+)
 def test_columns_of_keys_that_are_none_are_refused(columns: Any) -> None:
     with pytest.raises(SynopsisError, match="key_columns"):
         Synopsis.from_json({**PARTS["synopsis"], "key_columns": columns})

@@ -64,9 +64,7 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
     return document, np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _expected(
-    pa: Any, values: list[tuple[str, Any, bool]], parts: tuple[str, ...] = ()
-) -> list[tuple[str, Any, bool]]:
+def _expected(pa: Any, values: list[tuple[str, Any, bool]], parts: tuple[str, ...] = ()) -> list[tuple[str, Any, bool]]:
     """Name, type and nullability of each column, those of the values last."""
     time = pa.timestamp("us", tz="UTC")
     own = [("window_start", time, False), ("window_end", time, False), ("key", pa.string(), True)]

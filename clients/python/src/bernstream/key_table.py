@@ -19,7 +19,6 @@ from .forms import Keys
 from .keys import parts_of_key
 from .sums import ratio
 
-
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
 _EXACT_TERMS = 64
 
@@ -136,7 +135,7 @@ class KeyTable:
         return found
 
     def shares(self, *columns: str) -> dict[str, Any]:
-        """The share of each key in the sum over all keys with its parts in these columns, in all where there are none; by column.
+        """The share of each key in all keys with its parts in these columns, in all where there are none; by column.
 
         Of records, and of sums of values none of which is below 0. Intervals are Fieller's, 95 %; NaN is unknown.
         """
@@ -180,7 +179,9 @@ class KeyTable:
         """The sum over these rows, and the ends of its interval."""
         if reading == "mean":
             low, high = (float(self._columns[end][rows].sum()) for end in ("low", "high"))
-            value, (lower, upper), _ = self._mean(np.array([low]), np.array([high]), self._margin_half_width(reading, len(rows)))
+            value, (lower, upper), _ = self._mean(
+                np.array([low]), np.array([high]), self._margin_half_width(reading, len(rows))
+            )
             return float(value[0]), float(lower[0]), float(upper[0])
         total = float(self._estimates[reading].value[rows].sum())
         half_width = self._margin_half_width(reading, len(rows))
@@ -269,7 +270,7 @@ class KeyTable:
         return Estimate(value, Bounds(value - half_width, value + half_width))
 
     def _mean(self, low: Array, high: Array, factor: float) -> Estimate:
-        """By Fieller's theorem: ``high`` is one of the two numbers that add up to the records, ``factor`` the half-width of each."""
+        """By Fieller's theorem: ``high`` is one of two numbers that add up to the records, of half-width ``factor`` each."""
         records = low + high
         one, two = np.full(len(high), 1.0), np.full(len(high), 2.0)
         share = np.divide(high, records, out=np.full(len(high), math.nan), where=records > 0.0)
