@@ -196,7 +196,7 @@ impl WorkerSettings {
     pub fn largest_synopsis(&self) -> usize {
         let mut largest = 0;
         for release in &self.releases {
-            largest = largest.max(synopsis_bytes(&release.shape()));
+            largest = largest.max(synopsis_bytes(&release.shape(), self.columns.key.len()));
         }
         largest
     }
