@@ -14,13 +14,9 @@ const ALL_RECORDS: &str = "(all)";
 
 /// A row for each key, with the interval of each number.
 pub fn rows_in_words(table: &CountedTable<'_>, rows: &[KeyRow<'_>]) -> String {
-    let names = table.readings().iter().map(|reading| reading.name());
-    let mut lines = vec![
-        std::iter::once("key")
-            .chain(names)
-            .map(str::to_owned)
-            .collect(),
-    ];
+    let readings = table.readings().iter();
+    let names = readings.map(|reading| reading.name().into_owned());
+    let mut lines = vec![std::iter::once("key".to_owned()).chain(names).collect()];
     for row in rows {
         let mut line = vec![shown_key(row.key)];
         line.extend(row.estimates.iter().map(estimate_in_words));
@@ -39,6 +35,7 @@ pub fn caps_in_words(about: &Description) -> String {
         most => format!("{most} keys"),
     };
     let records = match counts.max_records {
+        None if counts.quantiles.is_some() => ", with the mean of its values in each".to_owned(),
         Some(most) if most > 1 => format!(", with at most {most} records of each"),
         _ => String::new(),
     };
@@ -48,7 +45,18 @@ pub fn caps_in_words(about: &Description) -> String {
             "A user counts in at most {keys} of a window{records}: what a user has beyond that is left out"
         ),
     };
-    format!("\nintervals cover the noise, with 95 % probability. {caps}\n")
+    let grid = match (&counts.quantiles, &counts.value) {
+        (Some(quantiles), Some(value)) => {
+            let step = (value.max - value.min) / f64::from(quantiles.grid.places - 1);
+            let step = above_noise(step, step / 100.0);
+            format!(
+                ". Values are rounded to steps of {step} from {} to {}",
+                value.min, value.max
+            )
+        }
+        _ => String::new(),
+    };
+    format!("\nintervals cover the noise, with 95 % probability. {caps}{grid}\n")
 }
 
 /// The rows and their synopsis.
@@ -58,7 +66,7 @@ pub fn rows_as_json(table: &CountedTable<'_>, rows: &[KeyRow<'_>], about: &Descr
         let mut object = Map::new();
         object.insert("key".to_owned(), json!(row.key));
         for (reading, estimate) in table.readings().iter().zip(&row.estimates) {
-            object.insert(reading.name().to_owned(), json!(estimate));
+            object.insert(reading.name().into_owned(), json!(estimate));
         }
         keys.push(Value::Object(object));
     }

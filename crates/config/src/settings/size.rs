@@ -2,6 +2,10 @@
 
 use bernstream_synopsis::{Basis, Shape};
 
+/// Columns that a schema has place for, and what each further one takes there and in the description.
+const COLUMNS_OF_A_SCHEMA: usize = 5;
+const BYTES_A_COLUMN: usize = 200;
+
 /// The most values of a synopsis that is no longer than `bytes`.
 pub fn most_values(bytes: usize) -> usize {
     bytes.saturating_sub(message_bytes(0)) / 8
@@ -13,7 +17,10 @@ pub fn synopsis_bytes(shape: &Shape) -> usize {
         // The description lists the points, with at most 22 characters a coordinate.
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
         // The column of the names: their text, and where each ends.
-        Basis::Keys(basis) => basis.keys.iter().map(|key| key.len() + 4).sum(),
+        Basis::Keys(basis) => {
+            let names: usize = basis.keys.iter().map(|key| key.len() + 4).sum();
+            names + BYTES_A_COLUMN * basis.columns.len().saturating_sub(COLUMNS_OF_A_SCHEMA)
+        }
         _ => 0,
     };
     message_bytes(shape.value_count()) + listed

@@ -72,6 +72,9 @@ pub fn fits_a_message(
             release.size.clone(),
             what,
             match release.function.get_ref().keyed_counts() {
+                Some(counts) if counts.quantiles.is_some() => {
+                    "make `step` larger, list fewer keys, or publish to files"
+                }
                 Some(_) => "list fewer keys, or publish to files",
                 None => "use a smaller degree or fewer points, or publish to files",
             },
