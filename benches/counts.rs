@@ -36,6 +36,7 @@ fn main() {
         max_keys: MAX_KEYS,
         max_records: 4,
         sum: None,
+        grid: None,
         ranks: RankKey::for_pipeline("bench"),
     };
     let shares =

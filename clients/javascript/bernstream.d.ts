@@ -52,7 +52,7 @@ export class Synopsis {
   pointwise(order?: number): Pointwise;
   /** Everything that can be read from noisy counts of cells; only for tables of cells. */
   tables(): Tables;
-  /** Users, records, sums and means of each key; only for tables by key. */
+  /** Users, records, sums, means or quantiles of each key; only for tables by key. */
   keyTable(): KeyTable;
   /** The same tables of cells, with another function where one is asked for without more. */
   as(choice: TableChoice): Synopsis;
@@ -151,9 +151,9 @@ export class Tables {
 }
 
 /** What is read of each key. */
-export type KeyReading = "users" | "records" | "sum" | "mean";
+export type KeyReading = "users" | "records" | "sum" | "mean" | "values" | `p${number}`;
 
-/** Users, records, sums and means of each key, as far as the table has them. Intervals cover the noise, not what caps leave out. */
+/** Users, records, sums, means or quantiles of each key, as far as the table has them. Intervals cover the noise, not what caps leave out. */
 export class KeyTable {
   private constructor();
   /** The keys, in the order of the rows. */
@@ -167,6 +167,11 @@ export class KeyTable {
   rows(): ({ key: string; parts?: { [column: string]: string } } & { [reading in KeyReading]?: Estimate })[];
   /** Sums over all keys with the same parts in these columns; users do not add up. */
   margin(...columns: string[]): ({ parts: { [column: string]: string }; keys: number } & { [reading in Exclude<KeyReading, "users">]?: Estimate })[];
+  /**
+   * The least value that `part` of the values of a key lie up to, any part above 0 and below 1. Only of tables that count ranges of a value,
+   * which those with quantiles do.
+   */
+  quantile(key: string, part: number): Estimate;
   /**
    * The keys with the largest values of a reading, by default the first; those whose mean is unknown come last. The noise may have made the
    * last of them larger than the first one that is left out: then `isLastUnclear`.
@@ -318,7 +323,7 @@ export type Basis =
   | { readonly keys: { readonly keys: readonly string[]; readonly columns: readonly KeyColumn[] } }
   | { readonly cosine: { readonly frequencies: number } };
 export interface KeyColumn {
-  readonly statistic: "users" | "records" | "low" | "high" | "sum";
+  readonly statistic: "users" | "records" | "low" | "high" | "sum" | { readonly range: { readonly from: number; readonly to: number } };
   /** Of `noise.scale` and `noise.grid`. */
   readonly unit: number;
 }
@@ -346,6 +351,7 @@ export type Target =
 export interface Counts {
   readonly max_keys: number;
   readonly max_records?: number | null;
+  readonly quantiles?: { readonly grid: { readonly places: number; readonly block?: number | null }; readonly parts: readonly number[] } | null;
   readonly per_user?: { readonly min: number; readonly max: number } | null;
   readonly value?: { readonly column: string; readonly min: number; readonly max: number } | null;
   readonly parts: readonly { readonly of: "users" | "records" | "values" | "sums"; readonly part: number }[];

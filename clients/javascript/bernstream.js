@@ -36,8 +36,10 @@ const OWN_COLUMNS = [
 ];
 /** Keys whose noise together has the exact law of its sum. */
 const EXACT_TERMS = 64;
-/** What the columns of a table by key tell. */
+/** What the columns of a table by key tell, beside counts of ranges. */
 const STATISTICS = ["users", "records", "low", "high", "sum"];
+/** The most places that values of quantiles count at. */
+const MOST_PLACES = 1024;
 /** The laws under which all numbers have independent noise. */
 const INDEPENDENT = ["discrete laplace", "discrete gaussian"];
 const LEVEL = 0.95;
@@ -215,13 +217,17 @@ function checkBasis(basis, axes) {
   return name;
 }
 
+/** The name of a column: of a count of a range with the ends of the range. */
+const statisticName = (statistic) => (isText(statistic) ? statistic : `range_${statistic.range.from}_${statistic.range.to}`);
+
 /** Rows and columns differ, and the columns tell each number once. */
 function checkKeys(content) {
   const areDifferent = (list) => list.length > 0 && new Set(list).size === list.length;
   need(content, "keys", (list) => isList(isText)(list) && areDifferent(list), "a list of different texts");
   const units = new Map();
   for (const column of need(content, "columns", isList(isObject), "a list of columns")) {
-    const statistic = need(column, "statistic", (x) => STATISTICS.includes(x), "one that this module knows");
+    const isKnown = (x) => STATISTICS.includes(x) || isWhole(x?.range?.from, 0, MOST_PLACES) && isWhole(x.range.to, 1, MOST_PLACES);
+    const statistic = statisticName(need(column, "statistic", isKnown, "one that this module knows"));
     if (units.has(statistic)) throw damaged(`its table by key has two columns ${statistic}`);
     units.set(statistic, need(column, "unit", isPositive, "a positive number"));
   }
@@ -364,8 +370,41 @@ function checkCounts({ basis, target, noise, key }) {
   if (!isTable) return;
   if (isText(key)) throw damaged("a table by key is of all keys, and it names one");
   if (!INDEPENDENT.includes(noise.law)) throw damaged("the noise of a table by key is not independent");
-  const isSummed = basis.keys.columns.some(({ statistic }) => ["low", "high", "sum"].includes(statistic));
+  const { columns } = basis.keys;
+  const isSummed = columns.some(({ statistic }) => ["low", "high", "sum"].includes(statistic) || !isText(statistic));
   if (isSummed && !isObject(target.counts.value)) throw damaged("it sums values, and does not say which");
+  const { quantiles } = target.counts;
+  const hasRanges = columns.some(({ statistic }) => !isText(statistic));
+  if (!isObject(quantiles)) {
+    if (hasRanges) throw damaged("it counts ranges of a value, and does not say what for");
+    return;
+  }
+  const grid = need(quantiles, "grid", isObject, "an object");
+  const places = need(grid, "places", (x) => isWhole(x, 2, MOST_PLACES), `a whole number from 2 to ${MOST_PLACES}`);
+  need(grid, "block", (x) => x === undefined || x === null || isWhole(x, 2, places), "a number of places");
+  const parts = need(quantiles, "parts", isList(isThousandths), "a list of thousandths");
+  if (!parts.length || new Set(parts).size < parts.length) throw damaged("the parts of its quantiles are not different");
+  const expected = rangesOf(grid);
+  const areExpected = columns.length === expected.length && columns.every(
+    ({ statistic, unit }, i) => !isText(statistic) && statisticName(statistic) === expected[i] && unit === columns[0].unit,
+  );
+  if (!areExpected) throw damaged("its columns are not those of its quantiles");
+}
+
+/** Whether a number is a whole number of thousandths above 0 and below 1. */
+function isThousandths(part) {
+  const thousandths = Math.round(1000 * part);
+  return Number.isFinite(part) && thousandths >= 1 && thousandths <= 999 && Math.abs(thousandths / 1000 - part) < 1e-9;
+}
+
+/** The names of the counts of a grid: those of its blocks of places, and of each place. */
+function rangesOf({ places, block }) {
+  const names = [];
+  if (isWhole(block, 1, places)) {
+    for (let from = 0; from < places; from += block) names.push(`range_${from}_${Math.min(from + block, places)}`);
+  }
+  for (let from = 0; from < places; from++) names.push(`range_${from}_${from + 1}`);
+  return names;
 }
 
 const LAWS = ["discrete laplace", "discrete cube", "rounded ball", "discrete gaussian"];
@@ -598,7 +637,7 @@ export class Synopsis {
     return new Tables(this.meta, (this.#cells ??= new CellTables(this.meta, this.values)));
   }
 
-  /** Users, records, sums and means of each key; only for tables by key. */
+  /** Users, records, sums, means or quantiles of each key; only for tables by key. */
   keyTable() {
     if (basisName(this.meta) !== "keys") throw new SynopsisError("it does not hold a table by key");
     return (this.#keys ??= new KeyTable(this.meta, this.values));
@@ -2592,7 +2631,110 @@ function unitOf({ basis }, i) {
   return basis.keys === undefined ? 1 : basis.keys.columns[Math.floor(i / basis.keys.keys.length)].unit;
 }
 
-/** Users, records, sums and means of each key, each with its interval. Made by `Synopsis.keyTable`. */
+/** The column of a quantile: "p50" for the median. */
+function quantileName(part) {
+  const thousandths = Math.round(1000 * part);
+  const tenth = thousandths % 10;
+  return `p${Math.floor(thousandths / 10)}${tenth ? `.${tenth}` : ""}`;
+}
+
+/** Quantiles from noisy counts of places and of blocks of them: clients/FORMAT.md, "Quantiles". */
+class Ranks {
+  #grid;
+  #unit;
+  #noise;
+
+  /** `unit` is the half-width of noise with weights of length 1. */
+  constructor(grid, unit) {
+    this.#grid = grid;
+    this.#unit = unit;
+    this.#noise = new Map();
+  }
+
+  /** Numbers of values up to each place, by least squares. */
+  upTo(counts) {
+    const { places, block } = this.#grid;
+    const blocks = isWhole(block, 1, places) ? Math.ceil(places / block) : 0;
+    const sums = new Float64Array(places);
+    let before = 0;
+    const size = blocks ? block : places;
+    for (let from = 0, at = 0; from < places; from += size, at++) {
+      const to = Math.min(from + size, places);
+      let each = 0;
+      if (blocks) {
+        let sum = 0;
+        for (let place = from; place < to; place++) sum += counts[blocks + place];
+        each = (counts[at] - sum) / (to - from + 1);
+      }
+      for (let place = from; place < to; place++) sums[place] = before += counts[blocks + place] + each;
+    }
+    return sums;
+  }
+
+  /** The half-widths of (values up to a place) - part x (all values). */
+  halfWidths(part) {
+    if (!this.#noise.has(part)) {
+      const widths = Float64Array.from({ length: this.#grid.places }, (_, place) => this.#unit * this.#length(place, part));
+      this.#noise.set(part, widths);
+    }
+    return this.#noise.get(part);
+  }
+
+  #length(place, part) {
+    const { places, block } = this.#grid;
+    const upTo = place + 1;
+    if (!isWhole(block, 1, places)) return Math.sqrt(upTo * (1 - part) ** 2 + (places - upTo) * part ** 2);
+    let square = 0;
+    for (let from = 0; from < places; from += block) {
+      const k = Math.min(from + block, places) - from;
+      const counted = Math.min(Math.max(upTo - from, 0), k);
+      const ofBlock = (counted - part * k) ** 2;
+      square += (ofBlock + counted * (k + 1 - counted - part) ** 2 + (k - counted) * (counted + part) ** 2) / (k + 1) ** 2;
+    }
+    return Math.sqrt(square);
+  }
+
+  /** All values, give or take their noise. */
+  all(upTo) {
+    const value = upTo[upTo.length - 1];
+    const halfWidth = this.halfWidths(0)[upTo.length - 1];
+    return { value, pointwise: [value - halfWidth, value + halfWidth] };
+  }
+
+  /** The place of a quantile, and those of its interval. */
+  quantile(upTo, part) {
+    const { value: all, pointwise: [least] } = this.all(upTo);
+    const last = upTo.length - 1;
+    const widths = this.halfWidths(part);
+    let lower = upTo.findIndex((sum, place) => sum - part * all >= -widths[place]);
+    if (lower < 0) lower = last;
+    const below = upTo.findLastIndex((sum, place) => sum - part * all <= widths[place]);
+    const upper = Math.max(Math.min(below + 1, last), lower);
+    let place = rising(upTo).findIndex((sum) => sum >= part * all);
+    if (place < 0) place = last;
+    const value = all > 0 ? Math.min(Math.max(place, lower), upper) : null;
+    return { value, pointwise: least > 0 ? [lower, upper] : null };
+  }
+}
+
+/** The nearest sequence, in least squares, that never falls. */
+function rising(sums) {
+  const means = [];
+  const sizes = [];
+  for (const sum of sums) {
+    means.push(sum);
+    sizes.push(1);
+    while (means.length > 1 && means.at(-2) > means.at(-1)) {
+      const [mean, size] = [means.pop(), sizes.pop()];
+      const both = sizes.at(-1) + size;
+      means[means.length - 1] = (means.at(-1) * sizes.at(-1) + mean * size) / both;
+      sizes[sizes.length - 1] = both;
+    }
+  }
+  return means.flatMap((mean, i) => Array(sizes[i]).fill(mean));
+}
+
+/** Users, records, sums, means and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
 export class KeyTable {
   #noise;
   #range;
@@ -2600,18 +2742,30 @@ export class KeyTable {
   #columns;
   #rows = new Map();
   #halfWidths = new Map();
+  #ranks = null;
+  #parts = new Map();
+  #upTo = new Map();
 
-  constructor({ basis: { keys: basis }, target: { counts }, noise, key_columns: columns }, values) {
+  constructor({ basis: { keys: basis }, target: { counts }, noise, band, key_columns: columns }, values) {
     /** The keys, in the order of the rows. */
     this.keys = basis.keys;
     const count = basis.keys.length;
     this.#noise = noise;
     this.#range = isObject(counts.value) ? [counts.value.min, counts.value.max] : [0, 1];
-    this.#units = new Map(basis.columns.map(({ statistic, unit }) => [statistic, unit]));
-    this.#columns = new Map(basis.columns.map(({ statistic }, j) => [statistic, values.subarray(j * count, (j + 1) * count)]));
+    this.#units = new Map(basis.columns.map(({ statistic, unit }) => [statisticName(statistic), unit]));
+    const ofColumn = ({ statistic }, j) => [statisticName(statistic), values.subarray(j * count, (j + 1) * count)];
+    this.#columns = new Map(basis.columns.map(ofColumn));
     const ofEnds = { low: ["records", "sum", "mean"], high: [] };
-    /** What is known of each key: some of "users", "records", "sum" and "mean". */
-    this.readings = Object.freeze([...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]));
+    let readings = [...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]);
+    if (isObject(counts.quantiles)) {
+      const { grid, parts } = counts.quantiles;
+      this.#ranks = new Ranks(grid, band.pointwise * basis.columns[0].unit);
+      this.#parts = new Map(parts.map((part) => [quantileName(part), Math.round(1000 * part) / 1000]));
+      readings = [...this.#parts.keys(), "values"];
+      this.#range.push(grid.places - 1);
+    }
+    /** What is known of each key: some of "users", "records", "sum" and "mean", or quantiles such as "p50" and "values". */
+    this.readings = Object.freeze(readings);
     this.keys.forEach((key, i) => this.#rows.set(key, i));
     /** The columns that a key has a part of each of; none where keys are one column. */
     this.keyColumns = Object.freeze([...(columns ?? [])]);
@@ -2658,8 +2812,8 @@ export class KeyTable {
   margin(...columns) {
     const unknown = columns.find((column) => !this.keyColumns.includes(column));
     if (unknown !== undefined) throw new SynopsisError(`its keys have no parts '${unknown}', only ${this.keyColumns.join(", ")}`);
-    const readings = this.readings.filter((reading) => reading !== "users");
-    if (!readings.length) throw new SynopsisError("users do not add up: a user may be in several keys");
+    const readings = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
+    if (!readings.length) throw new SynopsisError("users and quantiles do not add up: a user may be in several keys");
     const groups = new Map();
     this.keys.forEach((key, i) => {
       const all = this.parts(key);
@@ -2689,12 +2843,39 @@ export class KeyTable {
 
   /** Whether the noise does not explain that one key has more than another. */
   #isLarger(reading, one, other) {
-    if (reading === "mean") return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
+    if (reading === "mean" || this.#parts.has(reading)) return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
+    if (this.#ranks) return one.value - other.value > Math.SQRT1_2 * (one.pointwise[1] - one.pointwise[0]);
     const weights = this.#weights(reading);
     return one.value - other.value > this.#halfWidth([...weights, ...weights]);
   }
 
+  /** Numbers of values of a key up to each place. */
+  #valuesUpTo(i) {
+    if (!this.#upTo.has(i)) this.#upTo.set(i, this.#ranks.upTo([...this.#columns.values()].map((column) => column[i])));
+    return this.#upTo.get(i);
+  }
+
+  /**
+   * The least value that `part` of the values of a key lie up to, any part above 0 and below 1: `{ value, pointwise }`, null where the noise
+   * leaves it unknown. Only of tables that count ranges of a value.
+   */
+  quantile(key, part) {
+    if (!this.#ranks) throw new SynopsisError("this table counts no ranges of a value: only those with quantiles do");
+    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    if (!(part > 0 && part < 1)) throw new SynopsisError(`a quantile is of a part above 0 and below 1, not ${part}`);
+    return this.#quantile(this.#rows.get(key), part);
+  }
+
+  #quantile(i, part) {
+    const [min, max, last] = this.#range;
+    const valueAt = (place) => (min * (last - place) + max * place) / last;
+    const { value, pointwise } = this.#ranks.quantile(this.#valuesUpTo(i), part);
+    return { value: value === null ? null : valueAt(value), pointwise: pointwise?.map(valueAt) ?? null };
+  }
+
   #estimate(reading, i) {
+    if (this.#parts.has(reading)) return this.#quantile(i, this.#parts.get(reading));
+    if (this.#ranks) return this.#ranks.all(this.#valuesUpTo(i));
     if (reading === "mean") {
       const [low, high] = ["low", "high"].map((end) => this.#columns.get(end)[i]);
       return this.#meanOf(low, high, this.#halfWidth([this.#units.get("low")]));

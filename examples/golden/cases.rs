@@ -24,14 +24,16 @@ use bernstream_release::window::{KeyCounting, RankKey, UnitSum};
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
-    CalibrationBound, CellLabel, Cells, Classifier, Clip, CountedValue, Density, Derivation,
-    Description, ExpressionSum, FreshNoise, ImpliedPrivacy, KeyedCounts, Method, Moments,
-    NoiseDistribution, Panes, PanesKind, PricePart, PriorColumn, PrivacyDefinition, PrivateChoice,
-    RandomPrivacy, Recommended, Regression, Smoothing, Smoothness, UnitDescription, ValueBounds,
+    CalibrationBound, CellLabel, Cells, Classifier, Clip, CountedQuantiles, CountedValue, Density,
+    Derivation, Description, ExpressionSum, FreshNoise, ImpliedPrivacy, KeyedCounts, Method,
+    Moments, NoiseDistribution, Panes, PanesKind, PricePart, PriorColumn, PrivacyDefinition,
+    PrivateChoice, RandomPrivacy, Recommended, Regression, Smoothing, Smoothness, UnitDescription,
+    ValueBounds,
 };
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_parts::join_parts;
+use bernstream_synopsis::key_quantiles::RankGrid;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::{Adjacency, Basis, sampler};
@@ -980,6 +982,7 @@ fn tables_by_key() -> Found<Vec<Case>> {
             max_records: Some(3),
             per_user: None,
             value: Some(value.clone()),
+            quantiles: None,
             parts: Vec::new(),
         },
     )?;
@@ -999,7 +1002,8 @@ fn tables_by_key() -> Found<Vec<Case>> {
                 min: -100.0,
                 max: 800.0,
             }),
-            value: Some(value),
+            value: Some(value.clone()),
+            quantiles: None,
             parts: Vec::new(),
         },
     )?;
@@ -1020,6 +1024,7 @@ fn tables_by_key() -> Found<Vec<Case>> {
                 min: 0.0,
                 max,
             }),
+            quantiles: None,
             parts: Vec::new(),
         },
     )?;
@@ -1033,7 +1038,47 @@ fn tables_by_key() -> Found<Vec<Case>> {
         })?,
         ..of_parts
     };
-    Ok(vec![of_values, of_sums, of_parts])
+    let of_ranges = by_key(
+        "quantiles-laplace",
+        NoiseDistribution::DiscreteLaplace,
+        pure("1")?,
+        &[NamedShare::new("ranges", CountedStatistic::Ranges, 1.0)],
+        KeyedCounts {
+            max_keys: 1,
+            max_records: None,
+            per_user: None,
+            value: Some(value.clone()),
+            quantiles: Some(CountedQuantiles {
+                grid: RankGrid {
+                    places: 32,
+                    block: Some(6),
+                },
+                parts: vec![0.25, 0.5, 0.9, 0.999],
+            }),
+            parts: Vec::new(),
+        },
+    )?;
+    let of_places = by_key(
+        "quantiles-gaussian",
+        NoiseDistribution::DiscreteGaussian,
+        Price::Concentrated("0.125".parse()?),
+        &[NamedShare::new("ranges", CountedStatistic::Ranges, 1.0)],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: None,
+            per_user: None,
+            value: Some(value),
+            quantiles: Some(CountedQuantiles {
+                grid: RankGrid {
+                    places: 9,
+                    block: None,
+                },
+                parts: vec![0.5],
+            }),
+            parts: Vec::new(),
+        },
+    )?;
+    Ok(vec![of_values, of_sums, of_parts, of_ranges, of_places])
 }
 
 /// Keys of two columns: their parts have what stands between parts, and what escapes it.
@@ -1079,6 +1124,7 @@ fn by_key(
             min,
             max,
         }),
+        grid: about.quantiles.as_ref().map(|quantiles| quantiles.grid),
         ranks: RankKey::for_pipeline("flights"),
     };
     let shares: Vec<StatisticShare> = named.iter().map(|named| named.share).collect();

@@ -299,9 +299,24 @@ fn carrier_totals(counting: &KeyCounting) -> Vec<KeyTotals> {
                 Some(bounds) => (carrier.sum / bounds.step()).round() as i128,
                 None => 0,
             },
+            places: counting
+                .grid
+                .map_or(Vec::new(), |grid| spread_users(carrier, grid.places)),
         });
     }
     totals
+}
+
+/// The users of a carrier at places around its mean, fewer the further they are.
+fn spread_users(carrier: &Carrier, places: u32) -> Vec<u64> {
+    let mut users = vec![0; places as usize];
+    let middle = carrier.mean * f64::from(places - 1);
+    for user in 0..carrier.users {
+        let part = (f64::from(user) + 0.5) / f64::from(carrier.users);
+        let place = middle + 0.1 * f64::from(places) * (part / (1.0 - part)).ln();
+        users[place.round().clamp(0.0, f64::from(places - 1)) as usize] += 1;
+    }
+    users
 }
 
 pub fn domain(axes: usize) -> Vec<AxisDescription> {

@@ -70,7 +70,7 @@ pub fn margin_in_words(margin: &KeyMargin<'_>) -> String {
 /// What a margin leaves out of the table, and why.
 pub fn margin_remarks(table: &CountedTable<'_>, margin: &KeyMargin<'_>) -> String {
     let left_out = match table.readings().len() > margin.readings.len() {
-        true => format!("{}. ", SynopsisError::UsersDoNotAddUp),
+        true => format!("{}. ", SynopsisError::NothingAddsUp),
         false => String::new(),
     };
     format!("\n{left_out}sums are those of the keys that are listed\n")
@@ -87,7 +87,7 @@ pub fn margin_as_json(margin: &KeyMargin<'_>, about: &Description) -> Value {
         );
         object.insert("keys".to_owned(), json!(row.keys));
         for (reading, estimate) in margin.readings.iter().zip(&row.estimates) {
-            object.insert(reading.name().to_owned(), json!(estimate));
+            object.insert(reading.name().into_owned(), json!(estimate));
         }
         rows.push(Value::Object(object));
     }
@@ -109,7 +109,7 @@ fn parts_as_json<N: AsRef<str>>(columns: &[N], parts: &[Cow<'_, str>]) -> Value 
 fn reading_names(readings: &[KeyReading]) -> Vec<String> {
     readings
         .iter()
-        .map(|reading| reading.name().to_owned())
+        .map(|reading| reading.name().into_owned())
         .collect()
 }
 
@@ -123,6 +123,7 @@ pub fn caps_in_words(about: &Description) -> String {
         most => format!("{most} keys"),
     };
     let records = match counts.max_records {
+        None if counts.quantiles.is_some() => ", with the mean of its values in each".to_owned(),
         Some(most) if most > 1 => format!(", with at most {most} records of each"),
         _ => String::new(),
     };
@@ -132,7 +133,18 @@ pub fn caps_in_words(about: &Description) -> String {
             "A user counts in at most {keys} of a window{records}: what a user has beyond that is left out"
         ),
     };
-    format!("\nintervals cover the noise, with 95 % probability. {caps}\n")
+    let grid = match (&counts.quantiles, &counts.value) {
+        (Some(quantiles), Some(value)) => {
+            let step = (value.max - value.min) / f64::from(quantiles.grid.places - 1);
+            let step = above_noise(step, step / 100.0);
+            format!(
+                ". Values are rounded to steps of {step} from {} to {}",
+                value.min, value.max
+            )
+        }
+        _ => String::new(),
+    };
+    format!("\nintervals cover the noise, with 95 % probability. {caps}{grid}\n")
 }
 
 /// The rows and their synopsis; of the largest rows also whether noise may have made the last of them larger than the first that is left
@@ -153,7 +165,7 @@ pub fn rows_as_json(
             object.insert("parts".to_owned(), parts);
         }
         for (reading, estimate) in table.readings().iter().zip(&row.estimates) {
-            object.insert(reading.name().to_owned(), json!(estimate));
+            object.insert(reading.name().into_owned(), json!(estimate));
         }
         let own = table.keys().iter().position(|key| key == row.key);
         if let Some(shares) = shares
@@ -162,7 +174,7 @@ pub fn rows_as_json(
             let readings = shares.readings.iter().map(|reading| reading.name());
             let own: Map<String, Value> = readings
                 .zip(own)
-                .map(|(name, share)| (name.to_owned(), json!(share)))
+                .map(|(name, share)| (name.into_owned(), json!(share)))
                 .collect();
             object.insert("shares".to_owned(), Value::Object(own));
         }

@@ -219,14 +219,13 @@ impl QueryArguments {
 
     /// The reading that --top sorts by.
     fn sorted_reading(&self, table: &CountedTable<'_>) -> Result<KeyReading, Failure> {
-        let names: Vec<&str> = table
-            .readings()
-            .iter()
-            .map(|reading| reading.name())
+        let readings = table.readings().iter();
+        let names: Vec<String> = readings
+            .map(|reading| reading.name().into_owned())
             .collect();
         let name = match &self.by {
             Some(name) => name.as_str(),
-            None => names.first().copied().unwrap_or_default(),
+            None => names.first().map_or("", String::as_str),
         };
         key_rows::reading_of_name(table, name).ok_or_else(|| {
             Failure::Configuration(format!("--by {name}: the table has {}", names.join(", ")))

@@ -1296,14 +1296,14 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
     for (row, own) in rows.iter().zip(table.rows()) {
         assert_eq!(row["key"], own.key);
         for (reading, estimate) in table.readings().iter().zip(&own.estimates) {
-            let name = reading.name();
+            let name = reading.name().into_owned();
             let ends = [&row[format!("{name}_lower")], &row[format!("{name}_upper")]];
             match estimate.interval {
                 Some(interval) => {
-                    assert_eq!(number(&row[name]), estimate.value);
+                    assert_eq!(number(&row[&name]), estimate.value);
                     assert_eq!(ends.map(number), [interval.lower, interval.upper]);
                 }
-                None => assert!(row[name].is_null() && ends.iter().all(|end| end.is_null())),
+                None => assert!(row[&name].is_null() && ends.iter().all(|end| end.is_null())),
             }
         }
     }
@@ -1428,5 +1428,70 @@ fn rows_of_several_columns_have_their_parts_and_add_up_to_margins() {
     assert!(
         status == 400 && why.contains("origin, carrier"),
         "{status} {why}"
+    );
+}
+
+/// Delays by airport, through the program, its pages for programs and its terminal.
+#[test]
+fn quantiles_by_key_are_rows_in_the_api_and_in_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = include_str!("../../config/flights-quantiles.toml")
+        .replace("path = \"out/flights-quantiles", "path = \"FOLDER/out")
+        .replace("path = \"ledger", "path = \"FOLDER/ledger")
+        .replace("length = \"1d\"", "length = \"28d\"")
+        .replace(
+            "end = \"2013-12-31T05:00:00Z\"",
+            "end = \"2013-04-23T05:00:00Z\"",
+        );
+    let out = release_of(folder.path(), &text);
+    let mut files: Vec<PathBuf> = fs::read_dir(out.join("flights-quantiles/delay-quantiles"))
+        .expect("its folder")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    files.sort();
+    let newest = open(&files[WINDOWS - 1]);
+    let table = newest.key_table().expect("a table");
+    let dashboard = Dashboard::start(&[&out.display().to_string(), "--history", "all"]);
+    let mut events = dashboard.events(None);
+    (0..WINDOWS).for_each(|_| drop(events.next_of("synopsis")));
+    let all = dashboard.get("/api/v1/keys");
+    let rows = all.as_array().expect("rows");
+    assert_eq!(rows.len(), 3);
+    for (row, own) in rows.iter().zip(table.rows()) {
+        assert_eq!(row["key"], own.key);
+        let [early, middle, late, outer, values] =
+            ["p25", "p50", "p75", "p90", "values"].map(|name| number(&row[name]));
+        // About 8,000 flights of each: the noise is about a minute at most where few flights are.
+        assert!(
+            (-8.0..=-3.0).contains(&early) && (-4.0..=1.0).contains(&middle),
+            "{row}"
+        );
+        assert!(
+            (2.0..=15.0).contains(&late) && (20.0..=60.0).contains(&outer),
+            "{row}"
+        );
+        assert!((5000.0..=11_000.0).contains(&values), "{row}");
+        assert!(
+            number(&row["p50_upper"]) - number(&row["p50_lower"]) <= 2.0,
+            "{row}"
+        );
+        assert_eq!([early, middle].map(f64::fract), [0.0; 2], "whole minutes");
+    }
+    let history = dashboard.get("/api/v1/history?row=JFK&by=p50");
+    assert_eq!(history.as_array().expect("rows").len(), WINDOWS);
+    let top = dashboard.get("/api/v1/keys?top=1&by=values");
+    let most = rows
+        .iter()
+        .max_by(|one, other| number(&one["values"]).total_cmp(&number(&other["values"])));
+    let mut top = top[0].clone();
+    top.as_object_mut()
+        .expect("a row")
+        .remove("is_last_unclear");
+    assert_eq!(top, *most.expect("a row"));
+    let printed = bernstream(&["query", &files[WINDOWS - 1].display().to_string()]);
+    let text = String::from_utf8_lossy(&printed.stdout);
+    assert!(
+        text.starts_with("key  p25 ") && text.contains("rounded to steps of 1 from -30 to 180"),
+        "{text}"
     );
 }

@@ -303,6 +303,121 @@ fn every_mistake_in_counts_is_told_in_its_place() {
 }
 
 #[test]
+fn every_mistake_in_quantiles_is_told_in_its_place() {
+    let delays = include_str!("../../config/flights-quantiles.toml");
+    assert_eq!(faults(delays), Vec::<String>::new());
+    let of = "of = [0.25, 0.5, 0.75, 0.9]";
+    let value = "value = { column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }\n";
+    let step = "step = 1  ";
+    let of_release = "title = \"How late flights leave\"";
+    for FileMistake { old, new, fault } in [
+        FileMistake {
+            old: of,
+            new: "of = []",
+            fault: "release.quantiles.of: must have one part or more",
+        },
+        FileMistake {
+            old: of,
+            new: "of = 0.5",
+            fault: "a list has brackets: [0.5]",
+        },
+        FileMistake {
+            old: of,
+            new: "of = [0.5, 95]",
+            fault: "release.quantiles.of: has 95: a part is above 0 and below 1",
+        },
+        FileMistake {
+            old: of,
+            new: "of = [0.12345]",
+            fault: "release.quantiles.of: has 0.12345: a part is above 0 and below 1",
+        },
+        FileMistake {
+            old: of,
+            new: "of = [0.5, 0.5]",
+            fault: "release.quantiles.of: has 0.5 twice",
+        },
+        FileMistake {
+            old: of,
+            new: "",
+            fault: "release.quantiles.of: missing",
+        },
+        FileMistake {
+            old: value,
+            new: "",
+            fault: "release.quantiles.value: missing",
+        },
+        FileMistake {
+            old: step,
+            new: "",
+            fault: "release.quantiles.step: missing",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 0",
+            fault: "release.quantiles.step: must be a number above 0",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 0.1",
+            fault: "release.quantiles.step: makes 2100.0 steps from min to max: there must be 1 to 1023",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 400",
+            fault: "release.quantiles.step: makes 0.5 steps from min to max",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 4",
+            fault: "release.quantiles.step: does not divide max - min = 210 into whole steps",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 1\nmax_keys = 2 ",
+            fault: "release.quantiles.max_keys: has no effect: every record is a unit of its own, in one key",
+        },
+        FileMistake {
+            old: of_release,
+            new: "degree = 40",
+            fault: "release.degree: does not apply: [release.quantiles] publishes numbers for each key",
+        },
+        FileMistake {
+            old: of_release,
+            new: "noise = \"ball\"",
+            fault: "release.noise: is not for [release.quantiles], whose noise is added to each count",
+        },
+        FileMistake {
+            old: of_release,
+            new: "domain = [{ column = \"dep_delay\", min = 0, max = 9, outside = \"clamp\" }]",
+            fault: "release.domain: has no effect: quantiles by key have no axes",
+        },
+        FileMistake {
+            old: of_release,
+            new: "label = { column = \"dep_delay\", above = 9 }",
+            fault: "release.label: has no effect: quantiles by key have no label",
+        },
+        FileMistake {
+            old: of_release,
+            new: "windows = { cumulative = \"30d\" }",
+            fault: "release.windows: is only for sums over records",
+        },
+        FileMistake {
+            old: "unit = \"record\"",
+            new: "unit = { user = { column = \"carrier\", per = \"1d\" } }",
+            fault: "release.quantiles.max_keys: missing",
+        },
+    ] {
+        let told = WorkerSettings::parse(&with(delays, old, new), "f")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains(fault) && told.matches("\n  = ").count() == 1,
+            "{new}: {told}"
+        );
+    }
+}
+
+#[test]
 fn records_that_are_units_have_no_caps() {
     let records = include_str!("../../config/revenue.toml")
         .replace(
@@ -360,7 +475,7 @@ fn releasing(function: &str) -> String {
         function,
     );
     let without = |size: &str| with(&with(&text, "\ndegree = 40\n", size), "\norder = 2\n", "\n");
-    if function.contains("[release.counts]") {
+    if function.contains("[release.counts]") || function.contains("[release.quantiles]") {
         let text = with(
             &without("\n"),
             "domain = [{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }]\n",
@@ -391,6 +506,7 @@ fn every_function_of_the_reference_can_be_released() {
         [
             "counts",
             "counts",
+            "quantiles",
             "cells",
             "cells",
             "regression",
@@ -569,7 +685,7 @@ fn what_is_asked_for_points_to_what_does_it() {
         ),
         (
             with(FLIGHTS, density, "[release.quantile]\n"),
-            "`bernstream query FILE --quantile 0.5`",
+            "[release.quantiles] tells quantiles of a column for each key",
         ),
         (
             with(FLIGHTS, density, "[release.mean]\n"),
@@ -2320,7 +2436,7 @@ fn no_table_by_key_is_longer_than_what_is_checked() {
         let values = vec![-1.0 / 3.0; shape.value_count()];
         let synopsis = Synopsis::new(about, values).expect("a synopsis");
         let bytes = synopsis.encode().expect("a message").bytes.len();
-        let said = synopsis_bytes(&shape);
+        let said = synopsis_bytes(&shape, 1);
         println!("{count} keys: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < bytes + 8192, "{bytes} {said}");
     }

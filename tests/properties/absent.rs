@@ -26,6 +26,7 @@ use bernstream_release::marginals::Marginals;
 use bernstream_release::window::accumulator::Record;
 use bernstream_release::window::{DomainAxis, KeyCounting, OutsideRule, RankKey, UnitSum};
 use bernstream_synopsis::histogram::Spline;
+use bernstream_synopsis::key_quantiles::RankGrid;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::sampler::PriorDistribution;
 use bernstream_synopsis::{Adjacency, Norm, PointKernel};
@@ -118,6 +119,10 @@ fn counts(statistics: &[CountedStatistic]) -> KeyCounts {
             value_max: 1.0,
             min: -0.8,
             max: 1.0,
+        }),
+        grid: Some(RankGrid {
+            places: 6,
+            block: Some(3),
         }),
         ranks: RankKey::for_pipeline("absent"),
     };
@@ -235,6 +240,10 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
         (
             "values by key",
             Box::new(counts(&[CountedStatistic::Values])),
+        ),
+        (
+            "quantiles by key",
+            Box::new(counts(&[CountedStatistic::Ranges])),
         ),
         (
             "moments in the plane",

@@ -308,6 +308,7 @@ fn keys_whose_parts_run_together_alike_are_counted_apart() {
         max_keys: 1,
         max_records: 1,
         sum: None,
+        grid: None,
         ranks: RankKey::for_pipeline("alike"),
     };
     let form = ReleaseInput {

@@ -211,6 +211,7 @@ fn counted_form(rules: &WindowRules) -> ReleaseInput {
         max_keys: 2,
         max_records: 3,
         sum: None,
+        grid: None,
         ranks: RankKey::for_pipeline("golden"),
     };
     ReleaseInput {

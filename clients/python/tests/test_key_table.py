@@ -252,3 +252,52 @@ def test_messages_that_do_not_agree_with_themselves_are_refused(change: Any, say
     assert isinstance(Synopsis.from_arrow(stream(lambda table: table)).key_table(), KeyTable)
     with pytest.raises(SynopsisError, match=says):
         Synopsis.from_arrow(stream(change))
+
+
+QUANTILES = json.loads((FOLDER / "quantiles-laplace.json").read_text())["synopsis"]
+
+
+def of_quantiles(**more: Any) -> dict[str, Any]:
+    """The golden quantiles with other grids, parts or columns."""
+    counts = QUANTILES["target"]["counts"]
+    found = {**QUANTILES, "target": {"counts": {**counts, "quantiles": {**counts["quantiles"], **more.pop("quantiles", {})}}}}
+    if "columns" in more:
+        found["basis"] = {"keys": {**found["basis"]["keys"], "columns": more.pop("columns")}}
+    return {**found, **more}
+
+
+def test_any_quantile_is_read_and_those_that_are_told_are_columns() -> None:
+    table = Synopsis.from_json(QUANTILES).key_table()
+    assert table.readings == ("p25", "p50", "p90", "p99.9", "values")
+    assert np.array_equal(table.quantile(0.5).value, table.column("p50").value, equal_nan=True)
+    low, middle, high = (table.quantile(part).value for part in (0.3, 0.5, 0.7))
+    known = ~np.isnan(middle)
+    assert known.any() and (low[known] <= middle[known]).all() and (middle[known] <= high[known]).all()
+    assert "the mean of its values" in table.left_out
+    for part in (0.0, 1.0, float("nan")):
+        with pytest.raises(SynopsisError, match="above 0 and below 1"):
+            table.quantile(part)
+    with pytest.raises(SynopsisError, match="no ranges"):
+        TABLE.quantile(0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (of_quantiles(quantiles={"parts": []}), "parts"),
+        (of_quantiles(quantiles={"parts": [0.5, 0.5]}), "not that of its columns"),
+        (of_quantiles(quantiles={"parts": [0.12345]}), "thousandths"),
+        (of_quantiles(quantiles={"grid": {"places": 31, "block": 6}}), "not that of its columns"),
+        (of_quantiles(quantiles={"grid": {"places": 32}}), "not that of its columns"),
+        (of_quantiles(quantiles={"grid": {"places": 4000}}), "places"),
+        (of_quantiles(columns=QUANTILES["basis"]["keys"]["columns"][:-1]), "not that of its columns"),
+        (
+            {**QUANTILES, "target": {"counts": {**QUANTILES["target"]["counts"], "quantiles": None}}},
+            "does not say what for",
+        ),
+        ({**QUANTILES, "target": {"counts": {**QUANTILES["target"]["counts"], "value": None}}}, "does not say which"),
+    ],
+)
+def test_quantiles_that_do_not_agree_with_their_columns_are_refused(changed: dict[str, Any], says: str) -> None:
+    with pytest.raises(SynopsisError, match=says):
+        Synopsis.from_json(changed)

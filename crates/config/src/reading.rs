@@ -115,7 +115,11 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
 /// The keys themselves, and the pipeline that ranks follow from, stand beside it.
 fn keys_text(counting: &KeyCounting) -> Value {
     let sum = counting.sum.map(|sum| json!([sum.min, sum.max]));
-    json!({ "max_keys": counting.max_keys, "max_records": counting.max_records, "sum": sum, "ranks": counting.ranks.as_hex() })
+    let mut text = json!({ "max_keys": counting.max_keys, "max_records": counting.max_records, "sum": sum, "ranks": counting.ranks.as_hex() });
+    if let Some(grid) = counting.grid {
+        text["places"] = json!(grid.places);
+    }
+    text
 }
 
 fn grid_text(nodes: &Nodes) -> Value {

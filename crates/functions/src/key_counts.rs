@@ -1,4 +1,5 @@
-//! Users, records and sums of values for each of many keys (`docs/proofs/counts.md`).
+//! Users, records and sums of values for each of many keys (`docs/proofs/counts.md`), and counts of ranges of a value, of which
+//! quantiles are read (`docs/proofs/quantiles.md`).
 //!
 //! # What is released
 //!
@@ -16,6 +17,9 @@
 //! not negative, so the 2-norm of both ends is no larger than their sum. Nothing is rounded. A record that is replaced stays in its key: it
 //! may become valid, which changes its records by 1, or move its value, which changes both ends by a record, `2` in the 1-norm and `sqrt
 //! 2` in the 2-norm. Users and bounded sums have no sensitivity then.
+//!
+//! In a key a unit counts at one place, and in the block of that place: 1 each, 2 in the 1-norm and `sqrt 2` in the 2-norm. A record that
+//! is replaced leaves one place and block and comes to another: twice as many counts change by 1.
 
 use bernstream_noise::Exact;
 use bernstream_release::builtin::Builtin;
@@ -42,6 +46,8 @@ pub enum CountedStatistic {
     Values,
     /// Sum of the values, bounded for each user.
     Sums,
+    /// Units by ranges of their mean value, for quantiles.
+    Ranges,
 }
 
 /// A statistic, and its part of the price.
@@ -112,11 +118,8 @@ impl KeyCounts {
         let mut columns = Vec::new();
         for scaled in &self.statistics {
             let unit = self.step(scaled.statistic) / scaled.weight as f64;
-            for statistic in column_statistics(scaled.statistic) {
-                columns.push(KeyColumn {
-                    statistic: *statistic,
-                    unit,
-                });
+            for statistic in self.column_statistics(scaled.statistic) {
+                columns.push(KeyColumn { statistic, unit });
             }
         }
         columns
@@ -125,9 +128,26 @@ impl KeyCounts {
     /// A step of a statistic in natural units.
     fn step(&self, statistic: CountedStatistic) -> f64 {
         match statistic {
-            CountedStatistic::Users | CountedStatistic::Records => 1.0,
+            CountedStatistic::Users | CountedStatistic::Records | CountedStatistic::Ranges => 1.0,
             CountedStatistic::Values => 1.0 / GRAINS as f64,
             CountedStatistic::Sums => self.counting.sum.as_ref().map_or(1.0, UnitSum::step),
+        }
+    }
+
+    fn column_statistics(&self, statistic: CountedStatistic) -> Vec<KeyStatistic> {
+        match statistic {
+            CountedStatistic::Users => vec![KeyStatistic::Users],
+            CountedStatistic::Records => vec![KeyStatistic::Records],
+            CountedStatistic::Values => vec![KeyStatistic::Low, KeyStatistic::High],
+            CountedStatistic::Sums => vec![KeyStatistic::Sum],
+            CountedStatistic::Ranges => {
+                let ranges = self.counting.grid.map(|grid| grid.ranges());
+                ranges
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(KeyStatistic::Range)
+                    .collect()
+            }
         }
     }
 }
@@ -144,19 +164,10 @@ fn relative(share: &StatisticShare, norm: Norm) -> f64 {
 fn largest_change(statistic: CountedStatistic, counting: &KeyCounting) -> u64 {
     let records = u64::from(counting.max_records);
     match statistic {
-        CountedStatistic::Users => 1,
+        CountedStatistic::Users | CountedStatistic::Ranges => 1,
         CountedStatistic::Records => records,
         CountedStatistic::Values => records * GRAINS,
         CountedStatistic::Sums => UnitSum::STEPS.unsigned_abs(),
-    }
-}
-
-fn column_statistics(statistic: CountedStatistic) -> &'static [KeyStatistic] {
-    match statistic {
-        CountedStatistic::Users => &[KeyStatistic::Users],
-        CountedStatistic::Records => &[KeyStatistic::Records],
-        CountedStatistic::Values => &[KeyStatistic::Low, KeyStatistic::High],
-        CountedStatistic::Sums => &[KeyStatistic::Sum],
     }
 }
 
@@ -168,6 +179,14 @@ fn steps_of(statistic: KeyStatistic, totals: &KeyTotals) -> i128 {
         KeyStatistic::Low => totals.low,
         KeyStatistic::High => totals.high,
         KeyStatistic::Sum => totals.sum,
+        KeyStatistic::Range(range) => {
+            let places = totals.places.get(range.from as usize..range.to as usize);
+            places
+                .unwrap_or_default()
+                .iter()
+                .map(|units| i128::from(*units))
+                .sum()
+        }
     }
 }
 
@@ -177,9 +196,12 @@ impl ScaledStatistic {
         u128::from(self.weight) * u128::from(self.change)
     }
 
-    /// Number of columns that change by as much as that: of a value that is replaced both ends.
-    fn changed_columns(&self, adjacency: Adjacency) -> Result<u128, TargetError> {
+    /// Number of columns that change by as much as that: of a value that is replaced both ends; of counts of ranges one of each of `levels`,
+    /// and two where a value is replaced.
+    fn changed_columns(&self, adjacency: Adjacency, levels: u32) -> Result<u128, TargetError> {
         match (adjacency, self.statistic) {
+            (Adjacency::AddRemove, CountedStatistic::Ranges) => Ok(levels.into()),
+            (Adjacency::ReplaceOne, CountedStatistic::Ranges) => Ok(2 * u128::from(levels)),
             (Adjacency::AddRemove, _) | (Adjacency::ReplaceOne, CountedStatistic::Records) => Ok(1),
             (Adjacency::ReplaceOne, CountedStatistic::Values) => Ok(2),
             (Adjacency::ReplaceOne, CountedStatistic::Users | CountedStatistic::Sums) => {
@@ -216,9 +238,9 @@ impl Target for KeyCounts {
         let totals = accumulator.key_totals();
         let mut values = Vec::new();
         for scaled in &self.statistics {
-            for statistic in column_statistics(scaled.statistic) {
+            for statistic in self.column_statistics(scaled.statistic) {
                 for totals in totals {
-                    values.push(steps_of(*statistic, totals).saturating_mul(scaled.weight.into()));
+                    values.push(steps_of(statistic, totals).saturating_mul(scaled.weight.into()));
                 }
             }
         }
@@ -229,7 +251,7 @@ impl Target for KeyCounts {
     fn sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<Sensitivity, TargetError> {
         let mut units = 0;
         for scaled in &self.statistics {
-            units += scaled.grid_change() * scaled.changed_columns(adjacency)?;
+            units += scaled.grid_change() * scaled.changed_columns(adjacency, self.levels())?;
         }
         let units = units * u128::from(self.counting.max_keys);
         match u64::try_from(units) {
@@ -241,7 +263,7 @@ impl Target for KeyCounts {
     fn sup_sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<u64, TargetError> {
         let mut largest = 0;
         for scaled in &self.statistics {
-            scaled.changed_columns(adjacency)?;
+            scaled.changed_columns(adjacency, self.levels())?;
             largest = largest.max(scaled.grid_change());
         }
         u64::try_from(largest).map_err(|_| self.too_large())
@@ -250,7 +272,7 @@ impl Target for KeyCounts {
     fn euclidean_sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<u64, TargetError> {
         let mut squares: u128 = 0;
         for scaled in &self.statistics {
-            let columns = scaled.changed_columns(adjacency)?;
+            let columns = scaled.changed_columns(adjacency, self.levels())?;
             let square = scaled.grid_change().checked_pow(2);
             let square = square.and_then(|square| square.checked_mul(columns));
             let sum = square.and_then(|square| squares.checked_add(square));
@@ -273,6 +295,11 @@ impl Target for KeyCounts {
 }
 
 impl KeyCounts {
+    /// Number of counts of ranges that a value is in.
+    fn levels(&self) -> u32 {
+        self.counting.grid.map_or(0, |grid| grid.levels())
+    }
+
     fn too_large(&self) -> TargetError {
         TargetError::Contributions {
             contributions: self.counting.max_records,

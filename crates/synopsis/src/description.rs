@@ -22,8 +22,8 @@ pub use self::recommended::Recommended;
 pub use self::sensitivity::{Derivation, FreshNoise, SensitivityDescription};
 pub use self::smoothness::Smoothness;
 pub use self::target::{
-    CellLabel, Cells, Classifier, Clip, CountedValue, Density, ExpressionSum, KeyedCounts, Method,
-    Moments, PricePart, Regression, Smoothing, TargetDescription, ValueBounds,
+    CellLabel, Cells, Classifier, Clip, CountedQuantiles, CountedValue, Density, ExpressionSum,
+    KeyedCounts, Method, Moments, PricePart, Regression, Smoothing, TargetDescription, ValueBounds,
 };
 use crate::MOST_CLASSES;
 pub use crate::NoiseDistribution;
@@ -35,6 +35,7 @@ use crate::clock::Timestamp;
 use crate::grid::Span;
 use crate::key_parts;
 use crate::key_parts::MOST_PARTS;
+use crate::key_quantiles::QuantilePart;
 use crate::moments::grid::most_frequencies;
 use crate::tensor::{even_coordinates, grid_points};
 pub use crate::{
@@ -507,9 +508,10 @@ fn check_counts(description: &Description) -> Result<(), String> {
     let needs_value = basis.columns.iter().any(|column| {
         matches!(
             column.statistic,
-            KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Sum
+            KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Sum | KeyStatistic::Range(_)
         )
     });
+    check_quantiles(basis, counts.quantiles.as_ref())?;
     match &counts.value {
         None if needs_value => Err("it sums values, and does not say which".to_owned()),
         Some(value)
@@ -519,6 +521,36 @@ fn check_counts(description: &Description) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Counts of ranges are all that a table of quantiles has, and no other table has any.
+fn check_quantiles(basis: &KeyBasis, quantiles: Option<&CountedQuantiles>) -> Result<(), String> {
+    let Some(CountedQuantiles { grid, parts }) = quantiles else {
+        let mut columns = basis.columns.iter();
+        return match columns.any(|column| matches!(column.statistic, KeyStatistic::Range(_))) {
+            true => Err("it counts ranges of a value, and does not say what for".to_owned()),
+            false => Ok(()),
+        };
+    };
+    grid.check()?;
+    let mut different = HashSet::new();
+    let are_proper = parts
+        .iter()
+        .all(|part| QuantilePart::new(*part).is_some_and(|part| different.insert(part)));
+    if parts.is_empty() || !are_proper {
+        return Err("the parts of its quantiles are not different thousandths".to_owned());
+    }
+    let expected = grid.ranges().into_iter().map(KeyStatistic::Range);
+    let columns = basis.columns.iter().map(|column| column.statistic);
+    let first = basis.columns.first().map(|column| column.unit);
+    let have_one_unit = basis
+        .columns
+        .iter()
+        .all(|column| Some(column.unit) == first);
+    if !expected.eq(columns) || !have_one_unit {
+        return Err("its columns are not those of its quantiles".to_owned());
+    }
+    Ok(())
 }
 
 /// Rows and columns of a table by key differ, and the columns tell each number once.

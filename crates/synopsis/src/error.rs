@@ -46,9 +46,9 @@ pub enum SynopsisError {
     #[error("there is no key '{key}' in this table")]
     NoSuchKey { key: String },
     #[error(
-        "users do not add up: a user may be in several keys, and how many users are in one or the other is not published"
+        "users and quantiles do not add up: a user may be in several keys, and how many users are in one or the other is not published"
     )]
-    UsersDoNotAddUp,
+    NothingAddsUp,
     #[error("it has no shares: only records have, and sums of values none of which is below 0")]
     NoShares,
     #[error("'{column}' is no column of several that its keys have parts of{}", known_columns(.known))]

@@ -1,26 +1,27 @@
-//! Readings of a table by key: users, records, sums and means of each key, each with its interval; all of it is post-processing and
-//! costs no privacy.
+//! Readings of a table by key: users, records, sums, means and quantiles of each key, each with its interval; all of it is
+//! post-processing and costs no privacy.
 //!
-//! The formulas are those of `clients/FORMAT.md`, "Tables by key". An interval covers the noise. What the caps leave out of a unit is no
+//! The formulas are those of `clients/FORMAT.md`, "Tables by key" and "Quantiles". An interval covers the noise. What the caps leave out of a unit is no
 //! part of it: how much that is nobody knows from these numbers.
 
 mod margin;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use self::margin::{KeyMargin, KeyShares, MarginRow};
-use super::description::{CountedValue, TargetDescription};
+use super::description::{CountedQuantiles, CountedValue, TargetDescription};
 use super::error::SynopsisError;
 use super::released::Synopsis;
-use crate::noise::weighted_noise;
+use crate::key_quantiles::{QuantilePart, RankGrid};
+use crate::noise::{pointwise_factor, weighted_noise};
 use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
 use crate::{Basis, KeyBasis, KeyStatistic, NoiseDistribution};
 
 /// Number that can be read for each key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyReading {
     /// Number of different users.
     Users,
@@ -30,17 +31,30 @@ pub enum KeyReading {
     Sum,
     /// Mean of the values.
     Mean,
+    /// Number of values that quantiles are of: records, or users with the mean of theirs.
+    Values,
+    /// Least place that so many of the values lie up to.
+    Quantile(QuantilePart),
 }
 
 impl KeyReading {
     /// Name in tables and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             KeyReading::Users => "users",
             KeyReading::Records => "records",
             KeyReading::Sum => "sum",
             KeyReading::Mean => "mean",
-        }
+            KeyReading::Values => "values",
+            KeyReading::Quantile(part) => return Cow::Owned(part.name()),
+        })
+    }
+}
+
+/// Its name.
+impl Serialize for KeyReading {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
     }
 }
 
@@ -56,8 +70,11 @@ pub struct CountedTable<'a> {
     values: &'a [f64],
     noise: KeyNoise<'a>,
     readings: Vec<KeyReading>,
-    /// Half-width of each reading's interval, the same for every key; of a mean that of `low` or `high` alone.
+    /// Half-width of each reading's interval, the same for every key; of a mean that of `low` or `high` alone, of quantiles that of all
+    /// values.
     half_widths: Vec<f64>,
+    /// Half-widths that each quantile is read with ([`KeyNoise::rank_half_widths`]); none of other readings.
+    rank_half_widths: Vec<Vec<f64>>,
 }
 
 /// The noise of the readings of a table by key, whatever its numbers are.
@@ -65,6 +82,7 @@ pub struct CountedTable<'a> {
 pub struct KeyNoise<'a> {
     pub basis: &'a KeyBasis,
     pub value: Option<&'a CountedValue>,
+    pub quantiles: Option<&'a CountedQuantiles>,
     pub law: NoiseDistribution,
     /// Scale of the noise that the description gives, in its units.
     pub scale: f64,
@@ -103,26 +121,19 @@ impl Synopsis {
         let noise = KeyNoise {
             basis,
             value: counts.value.as_ref(),
+            quantiles: counts.quantiles.as_ref(),
             law: description.noise.law,
             scale: description.noise.scale,
         };
-        let readings = noise.readings();
-        let half_widths = readings
-            .iter()
-            .map(|reading| noise.half_width(*reading))
-            .collect();
         let of_value = counts.value.as_ref().map(|value| value.min);
         let of_user = counts.per_user.as_ref().map(|range| range.min);
+        let least_summand = of_value
+            .unwrap_or(f64::NEG_INFINITY)
+            .max(of_user.unwrap_or(f64::NEG_INFINITY));
         Ok(CountedTable {
-            basis,
             key_columns: &description.key_columns,
-            least_summand: of_value
-                .unwrap_or(f64::NEG_INFINITY)
-                .max(of_user.unwrap_or(f64::NEG_INFINITY)),
-            values: &self.values,
-            noise,
-            readings,
-            half_widths,
+            least_summand,
+            ..CountedTable::new(noise, &self.values)
         })
     }
 }
@@ -131,6 +142,13 @@ impl KeyNoise<'_> {
     /// The readings that the columns allow: `low` and `high` together are records, a sum and a mean.
     pub fn readings(&self) -> Vec<KeyReading> {
         let mut readings = Vec::new();
+        if let Some(quantiles) = self.quantiles {
+            let parts = quantiles.parts.iter();
+            readings.extend(
+                parts.filter_map(|part| QuantilePart::new(*part).map(KeyReading::Quantile)),
+            );
+            readings.push(KeyReading::Values);
+        }
         for column in &self.basis.columns {
             match column.statistic {
                 KeyStatistic::Users => readings.push(KeyReading::Users),
@@ -139,15 +157,20 @@ impl KeyNoise<'_> {
                 KeyStatistic::Low => {
                     readings.extend([KeyReading::Records, KeyReading::Sum, KeyReading::Mean]);
                 }
-                KeyStatistic::High => {}
+                // Quantiles are read from all ranges together.
+                KeyStatistic::High | KeyStatistic::Range(_) => {}
             }
         }
         readings
     }
 
     /// Half-width of a reading, 95 %: of its own column, or of the numbers at both ends of the value; of a mean that of one of these
-    /// numbers. Infinite without such columns.
+    /// numbers, of a quantile that of the number of all values. Infinite without such columns.
     pub fn half_width(&self, reading: KeyReading) -> f64 {
+        if let KeyReading::Values | KeyReading::Quantile(_) = reading {
+            let length = self.grid().map(|grid| grid.length_of_all());
+            return length.map_or(f64::INFINITY, |length| length * self.rank_unit());
+        }
         match self.weights_of(reading) {
             Some(weights) => weighted_noise(self.law, self.scale, &weights).half_width,
             None => f64::INFINITY,
@@ -156,6 +179,9 @@ impl KeyNoise<'_> {
 
     /// Half-width of the difference of a reading between two keys, 95 %; of means that of one of the numbers that they come of.
     pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
+        if reading == KeyReading::Values {
+            return 2.0_f64.sqrt() * self.half_width(reading);
+        }
         match self.weights_of(reading) {
             Some(weights) => {
                 let both = [weights.clone(), weights].concat();
@@ -165,6 +191,34 @@ impl KeyNoise<'_> {
         }
     }
 
+    /// Half-widths, 95 %, of (values up to a place) - `part` x (all values), for each place; none without quantiles.
+    pub fn rank_half_widths(&self, part: QuantilePart) -> Vec<f64> {
+        let Some(grid) = self.grid() else {
+            return Vec::new();
+        };
+        let places = 0..grid.places as usize;
+        places
+            .map(|place| grid.noise_length(place, part.fraction()) * self.rank_unit())
+            .collect()
+    }
+
+    /// The largest of [`KeyNoise::rank_half_widths`]: so many values may lie between a quantile and the one that is told.
+    pub fn rank_half_width(&self, part: QuantilePart) -> f64 {
+        let widths = self.rank_half_widths(part);
+        widths.into_iter().fold(0.0, f64::max)
+    }
+
+    fn grid(&self) -> Option<RankGrid> {
+        self.quantiles.map(|quantiles| quantiles.grid)
+    }
+
+    /// Half-width of noise with weights of length 1 on counts of ranges, whatever the weights are.
+    fn rank_unit(&self) -> f64 {
+        let columns = &self.basis.columns;
+        let unit = columns.first().map_or(f64::INFINITY, |column| column.unit);
+        pointwise_factor(self.law, columns.len()) * self.scale * unit
+    }
+
     /// Units of noise that a reading adds up: that of its own column, or those of both ends of the value.
     fn weights_of(&self, reading: KeyReading) -> Option<Vec<f64>> {
         let own_column = match reading {
@@ -172,6 +226,7 @@ impl KeyNoise<'_> {
             KeyReading::Records => self.unit_of(KeyStatistic::Records),
             KeyReading::Sum => self.unit_of(KeyStatistic::Sum),
             KeyReading::Mean => self.unit_of(KeyStatistic::Low),
+            KeyReading::Values | KeyReading::Quantile(_) => return None,
         };
         if let Some(unit) = own_column {
             return Some(vec![unit]);
@@ -201,6 +256,29 @@ impl KeyNoise<'_> {
 }
 
 impl<'a> CountedTable<'a> {
+    fn new(noise: KeyNoise<'a>, values: &'a [f64]) -> Self {
+        let readings = noise.readings();
+        let mut half_widths = Vec::with_capacity(readings.len());
+        let mut rank_half_widths = Vec::with_capacity(readings.len());
+        for reading in &readings {
+            half_widths.push(noise.half_width(*reading));
+            rank_half_widths.push(match reading {
+                KeyReading::Quantile(part) => noise.rank_half_widths(*part),
+                _ => Vec::new(),
+            });
+        }
+        CountedTable {
+            basis: noise.basis,
+            key_columns: &[],
+            least_summand: noise.value.map_or(f64::NEG_INFINITY, |value| value.min),
+            values,
+            noise,
+            readings,
+            half_widths,
+            rank_half_widths,
+        }
+    }
+
     /// The readings of each key, in the order of the columns.
     pub fn readings(&self) -> &[KeyReading] {
         &self.readings
@@ -256,7 +334,7 @@ impl<'a> CountedTable<'a> {
     /// Tests that the noise does not explain that one key has more than another: by the noise of the difference, or of means by their
     /// intervals.
     fn is_clearly_larger(&self, reading: KeyReading, one: Estimate, other: Estimate) -> bool {
-        if reading != KeyReading::Mean {
+        if !matches!(reading, KeyReading::Mean | KeyReading::Quantile(_)) {
             return one.value - other.value > self.noise.difference_half_width(reading);
         }
         match (one.interval, other.interval) {
@@ -267,8 +345,22 @@ impl<'a> CountedTable<'a> {
 
     fn row(&self, place: usize) -> KeyRow<'a> {
         let mut estimates = Vec::with_capacity(self.readings.len());
-        for (reading, half_width) in self.readings.iter().zip(&self.half_widths) {
-            estimates.push(self.estimate(*reading, place, *half_width));
+        let up_to = self.values_up_to(place);
+        for (at, reading) in self.readings.iter().enumerate() {
+            let half_width = self.half_widths[at];
+            estimates.push(match reading {
+                KeyReading::Quantile(part) => {
+                    self.quantile(&up_to, *part, &self.rank_half_widths[at], half_width)
+                }
+                KeyReading::Values => {
+                    let value = up_to.last().copied().unwrap_or(f64::NAN);
+                    Estimate {
+                        value,
+                        interval: Some(ConfidenceInterval::around(value, half_width)),
+                    }
+                }
+                _ => self.estimate(*reading, place, half_width),
+            });
         }
         KeyRow {
             key: &self.basis.keys[place],
@@ -294,7 +386,7 @@ impl<'a> CountedTable<'a> {
             KeyReading::Users => self.number(KeyStatistic::Users, place),
             KeyReading::Records => self.number(KeyStatistic::Records, place),
             KeyReading::Sum => self.number(KeyStatistic::Sum, place),
-            KeyReading::Mean => None,
+            KeyReading::Mean | KeyReading::Values | KeyReading::Quantile(_) => None,
         };
         own_column.unwrap_or_else(|| {
             let [at_min, at_max] = self.noise.weights_of_ends(reading);
@@ -325,6 +417,61 @@ impl<'a> CountedTable<'a> {
             value: self.value_at(share),
             interval,
         }
+    }
+
+    /// Numbers of values of a key up to each place; none without quantiles.
+    fn values_up_to(&self, place: usize) -> Vec<f64> {
+        let Some(grid) = self.noise.grid() else {
+            return Vec::new();
+        };
+        let rows = self.basis.keys.len().max(1);
+        let counts: Vec<f64> = self
+            .values
+            .iter()
+            .skip(place)
+            .step_by(rows)
+            .copied()
+            .collect();
+        grid.counts_up_to(&counts)
+    }
+
+    /// The quantile of a key, and all places but those that are certainly too low or too high.
+    fn quantile(
+        &self,
+        up_to: &[f64],
+        part: QuantilePart,
+        half_widths: &[f64],
+        of_all: f64,
+    ) -> Estimate {
+        let Some(grid) = self.noise.grid() else {
+            return Estimate {
+                value: f64::NAN,
+                interval: None,
+            };
+        };
+        let found = grid.quantile(up_to, part.fraction(), half_widths, of_all);
+        let interval = found.interval.map(|[lower, upper]| ConfidenceInterval {
+            lower: self.value_of_place(grid, lower),
+            upper: self.value_of_place(grid, upper),
+        });
+        Estimate {
+            value: found
+                .estimate
+                .map_or(f64::NAN, |place| self.value_of_place(grid, place)),
+            interval,
+        }
+    }
+
+    /// The value at a place.
+    fn value_of_place(&self, grid: RankGrid, place: usize) -> f64 {
+        let (min, max) = match self.noise.value {
+            Some(CountedValue { min, max, .. }) => (*min, *max),
+            None => (0.0, 1.0),
+        };
+        let last = f64::from(grid.places - 1);
+        let place = place as f64;
+        // Whole numbers stay whole where a step is one.
+        (min * (last - place) + max * place) / last
     }
 
     /// The value so far on the way from its lower end to its upper one.
@@ -395,23 +542,11 @@ mod tests {
             let noise = KeyNoise {
                 basis: &self.basis,
                 value: Some(&VALUE),
+                quantiles: None,
                 law: NoiseDistribution::DiscreteLaplace,
                 scale: 1.0,
             };
-            let readings = noise.readings();
-            let half_widths = readings
-                .iter()
-                .map(|reading| noise.half_width(*reading))
-                .collect();
-            CountedTable {
-                basis: &self.basis,
-                key_columns: &[],
-                least_summand: VALUE.min,
-                values: &self.values,
-                noise,
-                readings,
-                half_widths,
-            }
+            CountedTable::new(noise, &self.values)
         }
     }
 

@@ -1,5 +1,7 @@
 //! The form of released values, and how they become a function of a point.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::machine::kernel::CubeKernel;
@@ -73,18 +75,32 @@ pub enum KeyStatistic {
     High,
     /// Sum of the values.
     Sum,
+    /// Number of values that count at the places of a range ([`crate::key_quantiles`]).
+    Range(KeyRange),
+}
+
+/// Places of a value that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeyRange {
+    /// The first place.
+    pub from: u32,
+    /// The place after the last one.
+    pub to: u32,
 }
 
 impl KeyStatistic {
     /// Name of the column.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             KeyStatistic::Users => "users",
             KeyStatistic::Records => "records",
             KeyStatistic::Low => "low",
             KeyStatistic::High => "high",
             KeyStatistic::Sum => "sum",
-        }
+            KeyStatistic::Range(KeyRange { from, to }) => {
+                return Cow::Owned(format!("range_{from}_{to}"));
+            }
+        })
     }
 }
 

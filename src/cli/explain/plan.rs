@@ -10,13 +10,14 @@ use bernstream_release as targets;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
-    Density, KeyedCounts, PrivacyDefinition, Smoothing, TargetDescription, ValueBounds,
+    CountedQuantiles, Density, KeyedCounts, PrivacyDefinition, Smoothing, TargetDescription,
+    ValueBounds,
 };
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_table::{KeyNoise, KeyReading};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::whitened::Points;
-use bernstream_synopsis::{Adjacency, Basis, KeyStatistic, Sensitivity, Shape};
+use bernstream_synopsis::{Adjacency, Basis, KeyBasis, KeyStatistic, Sensitivity, Shape};
 use bernstream_synopsis::{bernstein, cell_error, predict};
 
 /// The most synopses of a running sum that are examined one by one.
@@ -127,22 +128,7 @@ impl<'s> PublicQuantities<'s> {
                 "Kernel points",
                 format!("kernel functions at {count} points, dimensions {dimensions}"),
             ),
-            Basis::Keys(basis) => {
-                let names: Vec<&str> = basis
-                    .columns
-                    .iter()
-                    .map(|column| column.statistic.name())
-                    .collect();
-                one_line(
-                    "Table",
-                    format!(
-                        "{count} numbers: {} of each of {} keys{}",
-                        names.join(", "),
-                        basis.keys.len(),
-                        self.key_columns_in_words()
-                    ),
-                )
-            }
+            Basis::Keys(basis) => one_line("Table", self.table_in_words(&basis, count)),
             Basis::Cosine { frequencies } => one_line(
                 "Moments",
                 format!(
@@ -158,6 +144,24 @@ impl<'s> PublicQuantities<'s> {
             several @ [_, _, ..] => format!(", combinations of {}", several.join(" and ")),
             _ => String::new(),
         }
+    }
+
+    /// The numbers of a table by key.
+    fn table_in_words(&self, basis: &KeyBasis, count: usize) -> String {
+        let names: Vec<_> = basis
+            .columns
+            .iter()
+            .map(|column| column.statistic.name())
+            .collect();
+        let each = match self.quantiles() {
+            Some(_) => format!("counts of {} ranges of the value", names.len()),
+            None => names.join(", "),
+        };
+        format!(
+            "{count} numbers: {each} of each of {} keys{}",
+            basis.keys.len(),
+            self.key_columns_in_words()
+        )
     }
 
     /// What a unit can change in a table by key.
@@ -176,6 +180,7 @@ impl<'s> PublicQuantities<'s> {
         };
         let keys = keys + &self.key_columns_in_words();
         let records = match counts.max_records {
+            None if counts.quantiles.is_some() => format!(", with the mean of its values{each}"),
             Some(most) => format!(", with at most {most} records{each}"),
             None => String::new(),
         };
@@ -189,18 +194,22 @@ impl<'s> PublicQuantities<'s> {
         ]
     }
 
+    /// The quantiles that a table by key is of.
+    fn quantiles(&self) -> Option<&CountedQuantiles> {
+        let counts = self.release.function.keyed_counts()?;
+        counts.quantiles.as_ref()
+    }
+
     /// Name of the first reading of a table by key.
     pub(super) fn first_key_reading(&self) -> &'static str {
         match &self.release.shape().basis {
-            Basis::Keys(basis) => {
-                basis
-                    .columns
-                    .first()
-                    .map_or("", |column| match column.statistic {
-                        KeyStatistic::Low => "records",
-                        statistic => statistic.name(),
-                    })
-            }
+            Basis::Keys(basis) => match basis.columns.first().map(|column| column.statistic) {
+                Some(KeyStatistic::Users) => "users",
+                Some(KeyStatistic::Sum) => "sum",
+                Some(KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Records) => "records",
+                Some(KeyStatistic::Range(_)) => "values",
+                None => "",
+            },
             _ => "",
         }
     }
@@ -220,16 +229,20 @@ impl<'s> PublicQuantities<'s> {
         let noise = KeyNoise {
             basis,
             value: counts.value.as_ref(),
+            quantiles: counts.quantiles.as_ref(),
             law: self.release.noise.noise_distribution(),
             scale,
         };
+        if counts.quantiles.is_some() {
+            return quantile_errors_in_words(&noise);
+        }
         let mut lines = Vec::new();
         for reading in noise.readings().into_iter().skip(1) {
             let within = three_digits(noise.half_width(reading));
             lines.push(match reading {
                 KeyReading::Mean => "Its mean has an interval of its own in every window: the more records, the narrower.".to_owned(),
                 KeyReading::Sum => format!("Its sum is within ± {within}, in the unit of the value."),
-                KeyReading::Users | KeyReading::Records => {
+                KeyReading::Quantile(_) | KeyReading::Values | KeyReading::Users | KeyReading::Records => {
                     format!("Its number of {} is within ± {within}.", reading.name())
                 }
             });
@@ -298,6 +311,12 @@ impl<'s> PublicQuantities<'s> {
         let scale = self.noise_scale(self.release.payment.mechanism_price())?;
         if let Basis::Keys(basis) = &self.release.shape().basis {
             let law = self.release.noise.noise_distribution();
+            if let (Some(_), Some(column)) = (self.quantiles(), basis.columns.first()) {
+                let scale = three_digits(scale * column.unit);
+                return Ok(vec![format!(
+                    "{law} noise of scale {scale} on each count of every key"
+                )]);
+            }
             let mut lines = Vec::new();
             for column in &basis.columns {
                 lines.push(format!(
@@ -401,9 +420,10 @@ impl<'s> PublicQuantities<'s> {
         if let Basis::Keys(basis) = &self.release.shape().basis
             && let Some(column) = basis.columns.first()
         {
-            // Records of a value are two numbers together.
-            let numbers = match column.statistic {
-                KeyStatistic::Low => 2.0_f64.sqrt(),
+            // Records of a value are two numbers together, and values of quantiles all counts.
+            let numbers = match (column.statistic, self.quantiles()) {
+                (KeyStatistic::Range(_), Some(quantiles)) => quantiles.grid.length_of_all(),
+                (KeyStatistic::Low, _) => 2.0_f64.sqrt(),
                 _ => 1.0,
             };
             let of_a_key = numbers * self.band.pointwise * scale * column.unit;
@@ -563,6 +583,28 @@ pub(super) struct LaterPrice {
     /// Its number, from 0.
     pub window: u64,
     pub price: Price,
+}
+
+/// How far quantiles are off, in the order of the values: how far that is in their unit depends on how many lie near them.
+fn quantile_errors_in_words(noise: &KeyNoise<'_>) -> Vec<String> {
+    const EXAMPLE: f64 = 1000.0;
+    let mut lines = Vec::new();
+    for reading in noise.readings() {
+        let KeyReading::Quantile(part) = reading else {
+            continue;
+        };
+        let within = noise.rank_half_width(part);
+        let [least, most] = [-within, within].map(|off| {
+            let percent = 100.0 * (part.fraction() + off / EXAMPLE).clamp(0.0, 1.0);
+            three_digits(percent)
+        });
+        lines.push(format!(
+            "Its {} is within about ± {} values of the exact one, in their order: of {EXAMPLE} values, between the exact p{least} and p{most}.",
+            reading.name(),
+            three_digits(within),
+        ));
+    }
+    lines
 }
 
 fn unbounded(error: targets::TargetError) -> Failure {

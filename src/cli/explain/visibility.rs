@@ -171,6 +171,10 @@ pub(super) fn reason_without_verdict(release: &ReleaseSettings) -> &'static str 
             "Whether anything will be seen is not told: how large a moment is depends on where the records are. Compare the error above with \
              the number of records that you expect, which is the first moment: others are at most as large, and mostly far smaller."
         }
+        TargetDescription::Counts(counts) if counts.quantiles.is_some() => {
+            "How far a quantile is off in the unit of the value depends on how many values lie near it: the more, the less. A key needs several \
+             times as many values as the error above; every interval tells what the noise may have done."
+        }
         TargetDescription::Counts(_) => {
             "Compare the errors with the numbers that you expect of a key: what is below them drowns in noise."
         }

@@ -1,4 +1,4 @@
-"""Users, records, sums and means of each key, with their intervals: clients/FORMAT.md, "Tables by key"."""
+"""Users, records, sums, means and quantiles of each key, with their intervals: clients/FORMAT.md, "Tables by key"."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .description import Description
 from .errors import SynopsisError
 from .forms import Keys
 from .keys import parts_of_key
+from .ranks import quantile
 from .sums import ratio
 
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
@@ -34,7 +35,7 @@ class TopKeys:
 
 
 class KeyTable:
-    """Users, records, sums and means of each key, each with a 95 % interval for itself. Nothing here costs privacy.
+    """Users, records, sums, means and quantiles of each key, each with a 95 % interval for itself. Nothing here costs privacy.
 
     Intervals cover the noise, and not :attr:`left_out`: how much that is nobody knows from these numbers. NaN is unknown, a
     mean of what may be no records.
@@ -60,6 +61,10 @@ class KeyTable:
         columns = about.basis.columns
         self._units = {column.statistic: column.unit for column in columns}
         self._columns = dict(zip(self._units, values.reshape(len(columns), -1)))
+        #: The half-width of noise with weights of length 1 on counts of ranges, and the values up to each place.
+        self._rank_unit = (about.band.pointwise or math.nan) * columns[0].unit
+        quantiles = about.counted.quantiles
+        self._up_to = None if quantiles is None else quantiles.grid.up_to(values.reshape(len(columns), -1))
         self._estimates = {reading: self._estimate(reading) for reading in self._found()}
 
     @property
@@ -78,7 +83,7 @@ class KeyTable:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What is known of each key: some of ``users``, ``records``, ``sum`` and ``mean``."""
+        """What is known of each key: some of ``users``, ``records``, ``sum`` and ``mean``, or ``p50``, .. and ``values``."""
         return tuple(self._estimates)
 
     @property
@@ -87,6 +92,8 @@ class KeyTable:
         keys = "one key" if self._counted.max_keys == 1 else f"{self._counted.max_keys} keys"
         most = self._counted.max_records
         records = f", with at most {most} records in each" if most is not None and most > 1 else ""
+        if most is None and self._counted.quantiles is not None:
+            records = ", with the mean of its values in each"
         return f"what a unit has beyond its caps: it counts in at most {keys} of a window{records}"
 
     def __len__(self) -> int:
@@ -122,9 +129,9 @@ class KeyTable:
         ``keys`` is the number of keys that are summed. Records, sums and means only: users do not add up, as a user may be in
         several keys. Each interval is 95 % for itself.
         """
-        readings = [reading for reading in self.readings if reading != "users"]
+        readings = [reading for reading in self.readings if reading in ("records", "sum", "mean")]
         if not readings:
-            raise SynopsisError("users do not add up: a user may be in several keys")
+            raise SynopsisError("users and quantiles do not add up: a user may be in several keys")
         groups = self._groups(columns)
         found: dict[str, Any] = {name: [parts[place] for parts in groups] for place, name in enumerate(columns)}
         found["keys"] = np.array([len(rows) for rows in groups.values()])
@@ -223,6 +230,27 @@ class KeyTable:
             raise ImportError("to_arrow() needs pyarrow: pip install pyarrow") from error
         return pyarrow.table(self.columns())
 
+    def quantile(self, part: float) -> Estimate:
+        """The least value that ``part`` of the values lie up to, of all keys as arrays: any part above 0 and below 1.
+
+        Only of tables that count ranges of a value, for the quantiles that they tell.
+        """
+        if self._up_to is None or self._counted.quantiles is None:
+            raise SynopsisError("this table counts no ranges of a value: only those with quantiles do")
+        if not 0.0 < part < 1.0:
+            raise SynopsisError(f"a quantile is of a part above 0 and below 1, not {part}")
+        grid = self._counted.quantiles.grid
+        half_widths = self._rank_unit * grid.lengths(part)
+        found = [quantile(up_to, part, half_widths, self._half_width_of_all()) for up_to in self._up_to.T]
+        (low, high), last = self._range, grid.places - 1
+        place, lower, upper = (low * (last - places) + high * places for places in np.array(found).T)
+        return Estimate(place / last, Bounds(lower / last, upper / last))
+
+    def _half_width_of_all(self) -> float:
+        """That of the number of all values of a key."""
+        assert self._counted.quantiles is not None
+        return float(self._rank_unit * self._counted.quantiles.grid.lengths(0.0)[-1])
+
     def top(self, count: int, by: Optional[str] = None) -> TopKeys:
         """The keys with the largest values of a reading, by default the first; those whose mean is unknown come last."""
         if count < 1:
@@ -236,12 +264,16 @@ class KeyTable:
     def _is_larger(self, reading: str, one: int, other: int) -> bool:
         """Whether the noise does not explain that one row has more than another."""
         value, interval, _ = self._estimates[reading]
-        if reading == "mean":
+        if reading == "mean" or (self._counted.quantiles is not None and reading != "values"):
             return bool(interval.lower[one] > interval.upper[other])
+        if reading == "values":
+            return bool(value[one] - value[other] > math.sqrt(2.0) * self._half_width_of_all())
         return bool(value[one] - value[other] > self._half_width(2 * self._weights(reading)))
 
     def _found(self) -> list[str]:
         """The readings that the columns allow: ``low`` and ``high`` together are records, a sum and a mean."""
+        if self._counted.quantiles is not None:
+            return [*self._counted.quantiles.parts, "values"]
         of_ends = {"low": ["records", "sum", "mean"], "high": []}
         return [reading for statistic in self._units for reading in of_ends.get(statistic, [statistic])]
 
@@ -261,6 +293,12 @@ class KeyTable:
     def _estimate(self, reading: str) -> Estimate:
         if reading == "mean":
             return self._mean(self._columns["low"], self._columns["high"], self._half_width((self._units["low"],)))
+        if self._counted.quantiles is not None:
+            if reading in self._counted.quantiles.parts:
+                return self.quantile(self._counted.quantiles.parts[reading])
+            assert self._up_to is not None
+            value, half_width = self._up_to[-1], self._half_width_of_all()
+            return Estimate(value, Bounds(value - half_width, value + half_width))
         if reading in self._columns:
             value = self._columns[reading]
         else:

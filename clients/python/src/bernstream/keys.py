@@ -11,8 +11,9 @@ from typing import Any, Optional
 from .errors import SynopsisError
 from .fields import Fields
 from .forms import KeyColumn, Keys
+from .ranks import MOST_PLACES, Quantiles, RankGrid, quantile_name
 
-#: What a column tells of a key.
+#: What a column tells of a key, beside counts of ranges.
 STATISTICS = ("users", "records", "low", "high", "sum")
 #: Laws under which all numbers have independent noise.
 INDEPENDENT = ("discrete laplace", "discrete gaussian")
@@ -40,6 +41,8 @@ class Counted:
     per_user: Optional[tuple[float, float]]
     #: Bounds of one value; None where nothing is summed.
     value: Optional[tuple[float, float]]
+    #: Quantiles that are told; None where other numbers are.
+    quantiles: Optional[Quantiles]
     #: What part of the price is for each statistic.
     parts: Mapping[str, float]
 
@@ -96,6 +99,10 @@ def parts_of_key(key: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _column(form: Fields) -> KeyColumn:
+    if isinstance(form.found.get("statistic"), Mapping):
+        ends = form.object("statistic").object("range")
+        start, stop = ends.whole("from", 0, MOST_PLACES), ends.whole("to", 1, MOST_PLACES)
+        return KeyColumn(f"range_{start}_{stop}", form.positive("unit"))
     if (statistic := form.text("statistic")) not in STATISTICS:
         raise form.wrong("statistic", f"is '{statistic}', which this package does not know")
     return KeyColumn(statistic, form.positive("unit"))
@@ -104,18 +111,43 @@ def _column(form: Fields) -> KeyColumn:
 def counted_of(target: Fields, keys: Keys) -> Counted:
     """The rules of a target ``counts``."""
     value = _bounds(target, "value")
-    if value is None and not {column.statistic for column in keys.columns}.isdisjoint(("low", "high", "sum")):
+    has_ranges = any(column.statistic not in STATISTICS for column in keys.columns)
+    sums_values = not {column.statistic for column in keys.columns}.isdisjoint(("low", "high", "sum"))
+    if value is None and (sums_values or has_ranges):
         raise SynopsisError("not a synopsis: it sums values, and does not say which")
     if value is not None:
         target.object("value").text("column")
+    quantiles = _quantiles(target, keys)
+    if has_ranges and quantiles is None:
+        raise SynopsisError("not a synopsis: it counts ranges of a value, and does not say what for")
     parts = [Fields(part, f"{target.place}parts.") for part in target.list("parts")]
     return Counted(
         max_keys=target.whole("max_keys", 1, _MOST),
         max_records=target.whole("max_records", 1, _MOST) if target.found.get("max_records") is not None else None,
         per_user=_bounds(target, "per_user"),
         value=value,
+        quantiles=quantiles,
         parts={part.text("of"): part.number("part") for part in parts},
     )
+
+
+def _quantiles(target: Fields, keys: Keys) -> Optional[Quantiles]:
+    """The quantiles of a table whose columns are the counts of their grid."""
+    if target.found.get("quantiles") is None:
+        return None
+    of = target.object("quantiles")
+    form = of.object("grid")
+    places = form.whole("places", 2, MOST_PLACES)
+    grid = RankGrid(places, form.whole("block", 2, places) if form.found.get("block") is not None else None)
+    parts = of.list("parts")
+    if not parts or not all(isinstance(part, float) and quantile_name(part) for part in parts):
+        raise of.wrong("parts", "are not one or more thousandths above 0 and below 1")
+    names = [quantile_name(part) for part in parts]
+    columns = [column.statistic for column in keys.columns]
+    units = {column.unit for column in keys.columns}
+    if len(set(names)) < len(names) or columns != grid.ranges() or len(units) > 1:
+        raise of.wrong("grid", "is not that of its columns")
+    return Quantiles(grid, {str(name): round(part, 3) for name, part in zip(names, parts)})
 
 
 def _bounds(target: Fields, name: str) -> Optional[tuple[float, float]]:

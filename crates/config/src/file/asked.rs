@@ -24,16 +24,9 @@ pub const ASKED: &[AskedName] = &[
     },
     AskedName {
         table: Some("release"),
-        names: &[
-            "quantile",
-            "quantiles",
-            "percentile",
-            "percentiles",
-            "median",
-            "cdf",
-        ],
-        key: Some("cells"),
-        instead: "quantiles are read from [release.cells]: `bernstream query FILE --quantile 0.5`",
+        names: &["quantile", "percentile", "percentiles", "median", "cdf"],
+        key: Some("quantiles"),
+        instead: "[release.quantiles] tells quantiles of a column for each key; [release.cells] has a curve and its quantiles",
     },
     AskedName {
         table: Some("release"),

@@ -147,6 +147,42 @@ macro_rules! release {
 }
 with_targets!(release);
 
+impl Release {
+    /// The table by key that it publishes; `None` for a function of each key.
+    pub fn counts_by_key(&self) -> Option<KeyedFunction> {
+        match (&self.counts, &self.quantiles) {
+            (Some(_), _) => Some(KeyedFunction::Counts),
+            (None, Some(_)) => Some(KeyedFunction::Quantiles),
+            (None, None) => None,
+        }
+    }
+
+    /// How many numbers of such a table a unit changes: one of each key that counts, or of quantiles a place and its block.
+    pub fn changed_numbers(&self) -> u32 {
+        if let Some(counts) = &self.counts {
+            return counts
+                .get_ref()
+                .max_keys
+                .as_ref()
+                .map_or(1, |most| *most.get_ref());
+        }
+        let quantiles = self
+            .quantiles
+            .as_ref()
+            .and_then(|quantiles| quantiles.get_ref().max_keys.as_ref());
+        quantiles
+            .map_or(1, |most| *most.get_ref())
+            .saturating_mul(2)
+    }
+}
+
+/// One table of all keys, in place of a function of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyedFunction {
+    Counts,
+    Quantiles,
+}
+
 /// Which windows a synopsis covers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

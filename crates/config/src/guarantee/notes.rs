@@ -154,7 +154,7 @@ fn misaligned_periods(settings: &WorkerSettings) -> Vec<String> {
             u64::from(*cap).saturating_mul(most)
         ),
         None => format!(
-            "a window is longer than a period: it meets up to {most} periods, the caps of [release.counts] hold for each of them, and a \
+            "a window is longer than a period: it meets up to {most} periods, the caps of counts by key hold for each of them, and a \
              user loses its price for each"
         ),
     };
@@ -242,7 +242,7 @@ mod tests {
             .replace("per = \"1d\"", "per = \"8h\"");
         let notes = surprising_settings(&WorkerSettings::parse(&text, "test").unwrap()).join("\n");
         assert!(
-            notes.contains("up to 3 periods, the caps of [release.counts] hold for each of them"),
+            notes.contains("up to 3 periods, the caps of counts by key hold for each of them"),
             "{notes}"
         );
         assert!(!notes.contains("records in it"), "{notes}");

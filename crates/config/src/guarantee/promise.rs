@@ -154,6 +154,9 @@ fn key_caps_in_words(counts: &KeyedCounts, columns: &[String]) -> String {
         Some(most) => caps += &format!(", with at most {most} records{place}"),
         None => {}
     }
+    if counts.quantiles.is_some() && counts.max_records.is_none() {
+        caps += &format!(", with the mean of its values{place}");
+    }
     if let Some(ValueBounds { min, max }) = counts.per_user {
         caps += &format!(", with a sum from {min} to {max}{place}");
     }

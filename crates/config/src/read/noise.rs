@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::file;
 use crate::file::Auto;
+use crate::file::KeyedFunction;
 use crate::read::cells;
 use crate::read::cells::GivenGrid;
 use crate::read::private_order;
@@ -40,6 +41,14 @@ pub struct NoiseKeys {
     pub private_order: Field<file::PrivateOrderTable>,
     pub points: Field<Auto<file::PointCounts>>,
     pub cells: cells::CellKeys,
+}
+
+/// What the noise of a release that counts by key is for.
+#[derive(Clone, Copy)]
+pub struct CountedNoise {
+    pub counting: KeyedFunction,
+    /// Numbers of which a unit changes each by as much as any.
+    pub changed: u32,
 }
 
 impl NoiseRequest {
@@ -210,15 +219,22 @@ impl NoiseRequest {
         })
     }
 
-    /// Reads the noise of counts by key, of which a user is in at most `max_keys`.
+    /// Reads the noise of counts and quantiles by key.
     pub fn of_counts(
         document: &mut Document<'_>,
         place: &Range<usize>,
         keys: NoiseKeys,
         payment: Option<&Payment>,
-        max_keys: u32,
+        of: CountedNoise,
     ) -> Checked<NoiseRequest> {
-        let why = "does not apply: [release.counts] publishes a number for each key";
+        let why = match of.counting {
+            KeyedFunction::Counts => {
+                "does not apply: [release.counts] publishes a number for each key"
+            }
+            KeyedFunction::Quantiles => {
+                "does not apply: [release.quantiles] publishes numbers for each key"
+            }
+        };
         no_lattice(document, &keys, why)?;
         no_key(document, &keys.points, why)?;
         no_cells(document, &keys.cells, why)?;
@@ -230,11 +246,18 @@ impl NoiseRequest {
                     kind
                 }
                 Auto::Fixed(_) => {
-                    let what = "is not for [release.counts], whose noise is added to each number";
+                    let what = match of.counting {
+                        KeyedFunction::Counts => {
+                            "is not for [release.counts], whose noise is added to each number"
+                        }
+                        KeyedFunction::Quantiles => {
+                            "is not for [release.quantiles], whose noise is added to each count"
+                        }
+                    };
                     let hint = "use noise = \"laplace\", \"gaussian\" or \"auto\"";
                     return Err(document.fault(noise.span(), what, hint));
                 }
-                Auto::Auto(_) => smaller_noise(payment, max_keys),
+                Auto::Auto(_) => smaller_noise(payment, of.changed),
             },
         };
         Ok(NoiseRequest::of_kinds(vec![kind], place.clone()))
@@ -311,12 +334,12 @@ impl NoiseRequest {
 }
 
 /// The noise with the smaller deviation where a unit changes as many numbers by 1 each.
-fn smaller_noise(payment: Option<&Payment>, max_keys: u32) -> NoiseKind {
+fn smaller_noise(payment: Option<&Payment>, changed: u32) -> NoiseKind {
     let Some(payment) = payment.filter(|payment| payment.pays_for_gaussian()) else {
         return NoiseKind::Laplace;
     };
-    let laplace = noise_deviation(NoiseKind::Laplace, payment, f64::from(max_keys));
-    let gaussian = noise_deviation(NoiseKind::Gaussian, payment, f64::from(max_keys).sqrt());
+    let laplace = noise_deviation(NoiseKind::Laplace, payment, f64::from(changed));
+    let gaussian = noise_deviation(NoiseKind::Gaussian, payment, f64::from(changed).sqrt());
     match (laplace, gaussian) {
         (Some(laplace), Some(gaussian)) if laplace <= gaussian => NoiseKind::Laplace,
         (Some(_), None) => NoiseKind::Laplace,

@@ -132,7 +132,7 @@ fn read_user(
         None if !has_records => Ok(None),
         Some(cap) if !has_records => {
             let what = "has no effect: counts by key have caps of their own";
-            let hint = "remove it: max_keys and max_records of [release.counts] take its place";
+            let hint = "remove it: max_keys and max_records of [release.counts], or max_keys of [release.quantiles], take its place";
             Err(document.fault(cap.span(), what, hint))
         }
         cap => document

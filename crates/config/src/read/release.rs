@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::file;
+use crate::file::KeyedFunction;
 use crate::read::cells::GivenGrid;
 use crate::read::domain::{Domain, read_domain, read_label};
 use crate::read::draft::ReleaseDraft;
-use crate::read::noise::{NoiseKeys, NoiseRequest};
+use crate::read::noise::{CountedNoise, NoiseKeys, NoiseRequest};
 use crate::read::pricing::Pricing;
 use crate::read::targets::TargetReader;
 use crate::read::{as_checked, cells, names, private_order, targets};
@@ -289,8 +290,8 @@ impl ReleaseParts {
         ];
         let axes = written.domain.as_mut().map(Spanned::get_mut);
         let names = names::release_names(document, about, axes);
-        let domain = match &written.counts {
-            Some(_) => no_domain(document, written.domain.take()),
+        let domain = match written.counts_by_key() {
+            Some(counting) => no_domain(document, counting, written.domain.take()),
             None => read_domain(document, &place, written.domain.take()),
         };
         let has_tables = written.cells.is_some();
@@ -319,16 +320,19 @@ impl ReleaseParts {
     }
 }
 
-/// Checks that counts, which have no axes, are given none.
+/// Checks that tables by key, which have no axes, are given none.
 fn no_domain(
     document: &mut Document<'_>,
+    counting: KeyedFunction,
     written: Field<Vec<Spanned<file::AxisTable>>>,
 ) -> Checked<Domain> {
     match written {
         Some(domain) => {
-            let what = "has no effect: counts have no axes";
-            let hint = "remove it; what is summed is written in [release.counts] value";
-            Err(document.fault(domain.span(), what, hint))
+            let what = match counting {
+                KeyedFunction::Counts => "has no effect: counts have no axes",
+                KeyedFunction::Quantiles => "has no effect: quantiles by key have no axes",
+            };
+            Err(document.fault(domain.span(), what, hint_of_value(counting)))
         }
         None => Ok(Domain {
             columns: Vec::new(),
@@ -337,25 +341,42 @@ fn no_domain(
     }
 }
 
-/// Makes what counts sum the label of the release, which they have no other of.
+fn hint_of_value(counting: KeyedFunction) -> &'static str {
+    match counting {
+        KeyedFunction::Counts => "remove it; what is summed is written in [release.counts] value",
+        KeyedFunction::Quantiles => "remove it; the column is written in [release.quantiles] value",
+    }
+}
+
+/// Makes the value of counts and quantiles the label of the release, which they have no other of.
 fn take_counted_value(document: &mut Document<'_>, written: &mut file::Release) {
-    let Some(counts) = &mut written.counts else {
+    let Some(counting) = written.counts_by_key() else {
         return;
     };
     if let Some(label) = &written.label {
-        let what = "has no effect: counts have no label";
-        let hint = "remove it; what is summed is written in [release.counts] value";
-        document.fault(label.span(), what, hint);
+        let what = match counting {
+            KeyedFunction::Counts => "has no effect: counts have no label",
+            KeyedFunction::Quantiles => "has no effect: quantiles by key have no label",
+        };
+        document.fault(label.span(), what, hint_of_value(counting));
     }
     if let Some(sampled) = &written.sampled {
-        let what = "has no effect: the sensitivity of counts is that of their caps";
+        let what = match counting {
+            KeyedFunction::Counts => {
+                "has no effect: the sensitivity of counts is that of their caps"
+            }
+            KeyedFunction::Quantiles => {
+                "has no effect: the sensitivity of quantiles is that of their counts"
+            }
+        };
         document.fault(sampled.span(), what, "remove [release.sampled]");
     }
-    written.label = counts
-        .get_mut()
-        .value
-        .take()
-        .map(|value| Spanned::new(value.span(), value.into_inner().into_label()));
+    let of_counts = written.counts.as_mut();
+    let of_quantiles = written.quantiles.as_mut();
+    let value = of_counts
+        .and_then(|counts| counts.get_mut().value.take())
+        .or_else(|| of_quantiles.and_then(|quantiles| quantiles.get_mut().value.take()));
+    written.label = value.map(|value| Spanned::new(value.span(), value.into_inner().into_label()));
 }
 
 /// Makes the step of tables of cells, where it is given alone, their smallest bandwidth too: every spline can be read with it.
@@ -392,7 +413,7 @@ fn noise_request(
         },
     };
     // Which other keys belong to it depends on the noise, and on whether it is for moments or tables of cells.
-    for key in ["noise", "moments", "cells", "counts"] {
+    for key in ["noise", "moments", "cells", "counts", "quantiles"] {
         if let Some(reported) = document.reported_of(place, key) {
             return Err(reported);
         }
@@ -402,10 +423,15 @@ fn noise_request(
         NoiseRequest::of_moments(document, place, keys, payment)
     } else if written.cells.is_some() {
         NoiseRequest::of_tables(document, place, keys, payment)
-    } else if let Some(counts) = &written.counts {
-        let max_keys = counts.get_ref().max_keys.as_ref();
-        let max_keys = max_keys.map_or(1, |max_keys| *max_keys.get_ref());
-        NoiseRequest::of_counts(document, place, keys, payment, max_keys)
+    } else if let Some(counting) = written.counts_by_key() {
+        let changed = written.changed_numbers();
+        NoiseRequest::of_counts(
+            document,
+            place,
+            keys,
+            payment,
+            CountedNoise { counting, changed },
+        )
     } else {
         NoiseRequest::read(document, place, keys, payment)
     }

@@ -93,10 +93,10 @@ pub fn privacy_and_releases(
 /// Returns whether a release keeps records, of which a user has a limited number: counts by key have caps of their own.
 fn keeps_records(releases: &Spanned<file::Releases>) -> bool {
     match releases.get_ref() {
-        file::Releases::One(release) => release.counts.is_none(),
+        file::Releases::One(release) => release.counts_by_key().is_none(),
         file::Releases::Several(several) => several
             .iter()
-            .any(|release| release.get_ref().counts.is_none()),
+            .any(|release| release.get_ref().counts_by_key().is_none()),
     }
 }
 

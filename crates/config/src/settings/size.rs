@@ -2,6 +2,10 @@
 
 use bernstream_synopsis::{Basis, Shape};
 
+/// Columns that a schema has place for, and what each further one takes there and in the description.
+const COLUMNS_OF_A_SCHEMA: usize = 5;
+const BYTES_A_COLUMN: usize = 200;
+
 /// The most values of a synopsis that is no longer than `bytes`.
 pub fn most_values(bytes: usize) -> usize {
     bytes.saturating_sub(message_bytes(0)) / 8
@@ -15,11 +19,13 @@ pub fn synopsis_bytes(shape: &Shape, key_columns: usize) -> usize {
         // The column of the names: their text, and where each ends; and of each row its window and the number of the ledger's row.
         Basis::Keys(basis) => {
             let names: usize = basis.keys.iter().map(|key| key.len() + 28).sum();
-            match key_columns {
-                0 | 1 => names,
-                // The parts have columns of their own too, and are no longer than the names.
-                columns => 2 * names + 4 * columns * basis.keys.len(),
-            }
+            let parts = match key_columns {
+                0 | 1 => 0,
+                // They have columns of their own, and are no longer than the names.
+                columns => names + 4 * columns * basis.keys.len(),
+            };
+            let columns = basis.columns.len().saturating_sub(COLUMNS_OF_A_SCHEMA);
+            names + parts + BYTES_A_COLUMN * columns
         }
         _ => 0,
     };

@@ -164,6 +164,7 @@ pub fn read(
         max_records: caps.max_records.unwrap_or(1),
         keys,
         sum,
+        grid: None,
         ranks: RankKey::for_pipeline(declared.pipeline),
     };
     let about = KeyedCounts {
@@ -175,6 +176,7 @@ pub fn read(
             min: value.bounds.min,
             max: value.bounds.max,
         }),
+        quantiles: None,
         parts: described_parts(&shares),
     };
     let built = KeyCounts::new(counting, &shares, context.law.norm());
@@ -479,6 +481,7 @@ fn described_parts(shares: &[StatisticShare]) -> Vec<PricePart> {
             CountedStatistic::Records => "records",
             CountedStatistic::Values => "values",
             CountedStatistic::Sums => "sums",
+            CountedStatistic::Ranges => "ranges",
         };
         parts.push(PricePart {
             of: of.to_owned(),

@@ -14,6 +14,7 @@ pub mod logistic;
 pub mod machine;
 pub mod moments;
 pub mod private_bandwidths;
+pub mod quantiles;
 pub mod regression;
 
 pub use context::{DeclaredUnits, FrequencyPlan, Labelled, ReadTarget, TargetContext};
@@ -22,7 +23,7 @@ pub use private_bandwidths::several_candidates;
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
-        $list! { counts, density, cells, regression, bayes, machine, logistic, expression, moments }
+        $list! { counts, quantiles, density, cells, regression, bayes, machine, logistic, expression, moments }
     };
 }
 pub(crate) use with_targets;

@@ -72,15 +72,20 @@ pub fn fits_a_message(
     let shape = release.function.get_ref().target.shape();
     let bytes = synopsis_bytes(&shape, key_columns);
     // `ledger init` makes a topic that takes a table, whose size follows from its keys.
-    let is_table = release.function.get_ref().keyed_counts().is_some();
-    if is_table && bytes > TABLE_LIMIT {
+    let table = release.function.get_ref().keyed_counts();
+    if let Some(counts) = table
+        && bytes > TABLE_LIMIT
+    {
         let what = format!(
             "a synopsis would have {bytes} bytes, more than {TABLE_LIMIT}, the most that a topic is made for"
         );
-        let hint = "list fewer keys or shorter ones, or publish to files";
+        let hint = match counts.quantiles {
+            Some(_) => "make `step` larger, list fewer keys, or publish to files",
+            None => "list fewer keys or shorter ones, or publish to files",
+        };
         document.fault(release.size.clone(), what, hint);
     }
-    if !is_table && bytes > MESSAGE_LIMIT {
+    if table.is_none() && bytes > MESSAGE_LIMIT {
         let what = format!(
             "a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}"
         );

@@ -194,7 +194,10 @@ impl AccumulatorSpec {
             AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(histogram_bytes).sum::<u64>(),
             AccumulatorSpec::Sums(feature) => 16 * feature.sum_count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
-            AccumulatorSpec::Keys(_) => size_of::<KeyTotals>() as u64,
+            AccumulatorSpec::Keys(counting) => {
+                let places = counting.grid.map_or(0, |grid| u64::from(grid.places));
+                size_of::<KeyTotals>() as u64 + 8 * places
+            }
             AccumulatorSpec::UserWeighted(inner) => inner.window_bytes(),
         }
     }

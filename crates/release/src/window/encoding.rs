@@ -86,7 +86,7 @@ fn encode(spec: &AccumulatorSpec, open: OpenGroups, bytes: &mut Vec<u8>) {
             }
             sum => {
                 for histogram in all_histograms(sum) {
-                    write_sparse(&mut sums, histogram);
+                    write_sparse(&mut sums, &histogram.cells);
                 }
             }
         }
@@ -121,6 +121,9 @@ fn encode_keys(open: OpenKeys, bytes: &mut Vec<u8>) {
                     write_natural(bytes, group as u64);
                     write_integer(bytes, totals.low);
                     write_integer(bytes, totals.high);
+                    if !totals.places.is_empty() {
+                        write_sparse(bytes, &totals.places);
+                    }
                 }
             }
         }
@@ -150,11 +153,11 @@ fn is_nothing(sum: &Accumulator) -> bool {
         && all_histograms(sum).all(|one| one.cells.iter().all(|grains| *grains == 0))
 }
 
-fn write_sparse(bytes: &mut Vec<u8>, histogram: &Histogram) {
-    let filled = histogram.cells.iter().filter(|grains| **grains != 0);
+fn write_sparse(bytes: &mut Vec<u8>, cells: &[u64]) {
+    let filled = cells.iter().filter(|grains| **grains != 0);
     write_natural(bytes, filled.count() as u64);
     let mut next = 0;
-    for (cell, grains) in histogram.cells.iter().enumerate() {
+    for (cell, grains) in cells.iter().enumerate() {
         if *grains != 0 {
             write_natural(bytes, (cell - next) as u64);
             write_natural(bytes, *grains);
@@ -256,7 +259,13 @@ fn decode_keys(
                 }
                 let low = reader.read_integer()?;
                 let high = reader.read_integer()?;
-                *totals.get_mut(group)? = KeyTotals::of_records(low, high)?;
+                let mut decoded = KeyTotals::of_records(low, high)?;
+                if let Some(grid) = counting.grid {
+                    let mut places = vec![0; grid.places as usize];
+                    reader.read_sparse(&mut places)?;
+                    decoded = decoded.with_places(places)?;
+                }
+                *totals.get_mut(group)? = decoded;
             }
         }
     }
@@ -363,15 +372,15 @@ fn decode_sums(
         };
         let mut sum = spec.empty();
         match &mut sum {
-            Accumulator::Histogram(histogram) => reader.read_sparse(histogram)?,
+            Accumulator::Histogram(histogram) => reader.read_sparse(&mut histogram.cells)?,
             Accumulator::Tables(tables) => {
                 for histogram in tables {
-                    reader.read_sparse(histogram)?;
+                    reader.read_sparse(&mut histogram.cells)?;
                 }
             }
             Accumulator::Marginals(classes) => {
                 for histogram in classes.iter_mut().flatten() {
-                    reader.read_sparse(histogram)?;
+                    reader.read_sparse(&mut histogram.cells)?;
                 }
             }
             Accumulator::Sums(sums) => {
@@ -438,11 +447,11 @@ impl<'a> ByteReader<'a> {
         Some(taken)
     }
 
-    fn read_sparse(&mut self, histogram: &mut Histogram) -> Option<()> {
+    fn read_sparse(&mut self, cells: &mut [u64]) -> Option<()> {
         let mut next = 0_usize;
         for _ in 0..self.read_count()? {
             let cell = next.checked_add(self.read_count_up_to(usize::MAX)?)?;
-            *histogram.cells.get_mut(cell)? = self.read_natural()?;
+            *cells.get_mut(cell)? = self.read_natural()?;
             next = cell + 1;
         }
         Some(())

@@ -12,6 +12,7 @@ use siphasher::sip::SipHasher24;
 use super::accumulator::LABEL;
 use super::open::UnitKey;
 use bernstream_synopsis::histogram::GRAINS;
+use bernstream_synopsis::key_quantiles::RankGrid;
 
 /// Rules of a release that counts by key. All of it is public.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct KeyCounting {
     pub max_records: u32,
     /// Bounds of the sum of one unit and key, where values are summed so.
     pub sum: Option<UnitSum>,
+    /// Places that the mean value of a unit and key counts at, where quantiles are told.
+    pub grid: Option<RankGrid>,
     pub ranks: RankKey,
 }
 
@@ -117,6 +120,16 @@ impl KeptKey {
         i64::from(self.records) * i64::from(LABEL)
     }
 
+    /// The place of the mean of the values: the nearest, of two that are equally near the upper one.
+    fn place(&self, grid: RankGrid) -> usize {
+        let last = i128::from(grid.places) - 1;
+        let all = i128::from(self.largest_labels());
+        // From 0 to twice as much, at most 2^63.
+        let above = i128::from(self.bounded_labels()) + all;
+        let place = (above * last + all) / (2 * all).max(1);
+        usize::try_from(place).unwrap_or_default()
+    }
+
     /// Returns whether so many records can have labels of this sum: any once their number has stopped.
     pub fn are_labels_possible(&self) -> bool {
         self.records == u32::MAX || self.labels == self.bounded_labels()
@@ -129,7 +142,7 @@ impl KeptKey {
 }
 
 /// Exact totals of one key in a closed window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyTotals {
     /// Users with a unit that keeps the key, each once.
     pub users: i128,
@@ -141,6 +154,8 @@ pub struct KeyTotals {
     pub high: i128,
     /// Sums of the units in steps ([`UnitSum`]).
     pub sum: i128,
+    /// Units by the place of their mean value ([`RankGrid`]): empty where there are none, or no places.
+    pub places: Vec<u64>,
 }
 
 impl KeyTotals {
@@ -178,9 +193,28 @@ impl KeyTotals {
         if let Some(sum) = &counting.sum {
             self.sum += i128::from(sum.steps(kept));
         }
+        if let Some(grid) = counting.grid {
+            self.places.resize(grid.places as usize, 0);
+            if let Some(units) = self.places.get_mut(kept.place(grid)) {
+                *units += 1;
+            }
+        }
+    }
+
+    /// Gives records that are units of their own their places; `None` unless each has one.
+    pub(super) fn with_places(self, places: Vec<u64>) -> Option<Self> {
+        let placed: u128 = places.iter().map(|units| u128::from(*units)).sum();
+        let is_each = i128::try_from(placed).ok()? == self.records;
+        is_each.then_some(KeyTotals { places, ..self })
     }
 
     fn add_totals(&mut self, other: &KeyTotals) {
+        if self.places.len() < other.places.len() {
+            self.places.resize(other.places.len(), 0);
+        }
+        for (ours, theirs) in self.places.iter_mut().zip(&other.places) {
+            *ours = ours.saturating_add(*theirs);
+        }
         self.users += other.users;
         self.records += other.records;
         self.low += other.low;

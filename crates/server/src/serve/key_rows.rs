@@ -117,7 +117,7 @@ fn columns_of_readings(readings: &[KeyReading]) -> Vec<String> {
     for reading in readings {
         let name = reading.name();
         columns.extend([
-            name.to_owned(),
+            name.to_string(),
             format!("{name}_lower"),
             format!("{name}_upper"),
         ]);
@@ -193,7 +193,7 @@ fn reading_of_name(table: &CountedTable<'_>, name: Option<&str>) -> Result<KeyRe
         None => readings.first(),
     };
     found.copied().ok_or_else(|| {
-        let names: Vec<&str> = readings.iter().map(|reading| reading.name()).collect();
+        let names: Vec<_> = readings.iter().map(|reading| reading.name()).collect();
         ApiError::bad_request(format!(
             "by={}: the table has {}",
             name.unwrap_or_default(),

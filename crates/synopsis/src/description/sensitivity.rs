@@ -35,6 +35,7 @@ pub enum Derivation {
     Expressions,
     Moments,
     Counts,
+    Quantiles,
     /// Bound of a paper: larger, to compare with.
     Paper,
     /// Found on a public prior: random differential privacy.
@@ -63,6 +64,9 @@ impl Derivation {
             TargetDescription::Sum(_) => Derivation::Expressions,
             TargetDescription::Moments(_) => Derivation::Moments,
             TargetDescription::Cells(_) => Derivation::Cells,
+            TargetDescription::Counts(counts) if counts.quantiles.is_some() => {
+                Derivation::Quantiles
+            }
             TargetDescription::Counts(_) => Derivation::Counts,
             TargetDescription::Regression(regression) => Derivation::of_method(&regression.method),
             TargetDescription::Classifier(classifier)

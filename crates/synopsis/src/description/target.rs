@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::key_quantiles::RankGrid;
 use crate::machine::{CubeKernel, Loss};
 
 /// The function of the records that was released, in natural units.
@@ -161,8 +162,20 @@ pub struct KeyedCounts {
     /// The column that is summed, and the bounds of one value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<CountedValue>,
+    /// Quantiles of the value; absent where other numbers are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantiles: Option<CountedQuantiles>,
     /// Parts of the price, 1 together.
     pub parts: Vec<PricePart>,
+}
+
+/// Quantiles of a value that are told of each key (`docs/proofs/quantiles.md`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedQuantiles {
+    /// Places that a value counts at; of a user its mean.
+    pub grid: RankGrid,
+    /// Parts of the values that lie up to each quantile, such as 0.5.
+    pub parts: Vec<f64>,
 }
 
 /// Part of a price that is for one statistic.

@@ -82,7 +82,7 @@ impl<'a> CountedTable<'a> {
         let readings = self.readings.iter().copied();
         let readings: Vec<_> = readings.filter(|reading| reading.adds_up()).collect();
         if readings.is_empty() {
-            return Err(SynopsisError::UsersDoNotAddUp);
+            return Err(SynopsisError::NothingAddsUp);
         }
         let mut widths = MarginWidths::new(self.noise);
         let mut rows = Vec::new();
@@ -139,7 +139,9 @@ impl<'a> CountedTable<'a> {
         match reading {
             KeyReading::Records => true,
             KeyReading::Sum => self.least_summand >= 0.0,
-            KeyReading::Users | KeyReading::Mean => false,
+            KeyReading::Users | KeyReading::Mean | KeyReading::Values | KeyReading::Quantile(_) => {
+                false
+            }
         }
     }
 
@@ -247,7 +249,10 @@ impl<'a> CountedTable<'a> {
 impl KeyReading {
     /// Returns whether the numbers of several keys make that of all of them: those of users do not, as a user may be in several keys.
     pub fn adds_up(self) -> bool {
-        self != KeyReading::Users
+        matches!(
+            self,
+            KeyReading::Records | KeyReading::Sum | KeyReading::Mean
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-"""Counts by key: docs/proofs/counts.md."""
+"""Counts by key: docs/proofs/counts.md; quantiles: docs/proofs/quantiles.md."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from ..keys import Counted
 from .changes import Needed
 from .report import Findings
 
-#: The columns of each statistic that has a part of the price.
-_COLUMNS = {"users": ("users",), "records": ("records",), "values": ("low", "high"), "sums": ("sum",)}
+#: The columns of each statistic that has a part of the price; of ranges all that there are.
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "users": ("users",),
+    "records": ("records",),
+    "values": ("low", "high"),
+    "sums": ("sum",),
+    "ranges": (),
+}
 #: What floats lose, and what whole grid units lose of a part.
 _FLOATS, _PARTS = 1e-9, 1e-5
 
@@ -23,8 +29,9 @@ class Change:
     """The largest change of a statistic by a unit in one key, in units of the noise."""
 
     size: float
-    #: How many columns change by as much where a record is replaced.
-    columns: int
+    #: How many columns change by as much where a unit is added, and where a record is replaced.
+    added: int
+    replaced: int
 
 
 def needed(about: Description, norm: str, adjacency: str) -> Needed:
@@ -34,7 +41,7 @@ def needed(about: Description, norm: str, adjacency: str) -> Needed:
     replaced = adjacency == "replace_one"
     if replaced and not changes.keys().isdisjoint(("users", "sums")):
         raise SynopsisError("where a record is replaced its user stays: users and sums of users have no sensitivity")
-    sizes = [change.size for change in changes.values() for _ in range(change.columns if replaced else 1)]
+    sizes = [change.size for change in changes.values() for _ in range(change.replaced if replaced else change.added)]
     return Needed(_together(sizes, counted.max_keys, norm), _FLOATS)
 
 
@@ -69,10 +76,14 @@ def _changes(about: Description, counted: Counted) -> dict[str, Change]:
     for of in counted.parts:
         if of not in _COLUMNS:
             raise SynopsisError(f"it has a part of the price for '{of}', which this package does not know")
-        columns = [units.pop(column, None) for column in _COLUMNS[of]]
+        names = list(units) if of == "ranges" else _COLUMNS[of]
+        columns = [units.pop(column, None) for column in names]
         if columns[0] is None or any(unit != columns[0] for unit in columns):
             raise SynopsisError(f"it has a part of the price for {of}, and no such column")
-        found[of] = Change(_most(of, counted) / columns[0], len(columns))
+        # A value is in one range of each level, and in another one where it is replaced.
+        levels = 1 if counted.quantiles is None or counted.quantiles.grid.block is None else 2
+        added, replaced = (levels, 2 * levels) if of == "ranges" else (1, len(columns))
+        found[of] = Change(_most(of, counted) / columns[0], added, replaced)
     if units:
         raise SynopsisError(f"nothing was paid for its column {next(iter(units))}")
     return found
@@ -80,7 +91,7 @@ def _changes(about: Description, counted: Counted) -> dict[str, Change]:
 
 def _most(of: str, counted: Counted) -> float:
     """The largest change in natural units. Of a value both ends together: they add up to its records."""
-    if of == "users":
+    if of in ("users", "ranges"):
         return 1.0
     if of == "sums":
         if counted.per_user is None:

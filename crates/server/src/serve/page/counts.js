@@ -5,6 +5,7 @@ import { drawBars, heightOf } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { png } from "./download.js";
 import { barScale, capsInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
+import { isPlace } from "./keytable.js";
 import { isByKey } from "./kinds.js";
 import { drawChart, shownWindow } from "./overtime.js";
 import { capital } from "./sentence.js";
@@ -209,7 +210,7 @@ function bar(row, reading, scale) {
   const home = element("span", { class: "key-bar" });
   if (!row.ends) return home;
   const [lower, upper] = row.ends;
-  if (reading !== "mean") home.append(mark("amount", Math.min(row.value, 0), Math.max(row.value, 0), scale), mark("zero", 0, 0, scale));
+  if (!isPlace(reading)) home.append(mark("amount", Math.min(row.value, 0), Math.max(row.value, 0), scale), mark("zero", 0, 0, scale));
   home.append(mark("whisker", lower, upper, scale), mark("value", row.value, row.value, scale));
   return home;
 }

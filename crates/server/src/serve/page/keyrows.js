@@ -1,5 +1,6 @@
 // A table by key in words, for the rows of the page, the bars of the wall and files.
 
+import { isPlace } from "./keytable.js";
 import { records } from "./names.js";
 import { either, plural, plusMinus, rounded, span } from "./words.js";
 
@@ -17,7 +18,9 @@ export const shownKey = (key) => (key === "" ? ALL : key.replace(SHAPELESS, (c) 
 export function readingName(meta, reading) {
   if (reading === "users") return "users";
   if (reading === "records") return records(meta);
-  return `${reading} of ${meta.target.counts.value?.column ?? "values"}`;
+  if (reading === "values") return "values";
+  const name = reading === "p50" ? "median" : reading;
+  return `${name} of ${meta.target.counts.value?.column ?? "values"}`;
 }
 
 /**
@@ -31,7 +34,7 @@ export function shownRow(table, reading, { key, place, found }) {
   const value = isCount ? Math.max(found.value, 0) : found.value;
   // Around what is shown: below 0 the interval would shrink to nothing, as if there were no noise.
   const ends = isCount ? [Math.max(found.lower, 0), value + found.upper - found.value] : [found.lower, found.upper];
-  const isFaint = reading !== "mean" && found.lower <= 0 && (isCount || found.upper >= 0);
+  const isFaint = !isPlace(reading) && found.lower <= 0 && (isCount || found.upper >= 0);
   const half = digitsOf(reading, (found.upper - found.lower) / 2);
   return {
     ...row, value, ends, isFaint, words: isFaint ? "below the noise" : rounded(value, half),
@@ -40,7 +43,7 @@ export function shownRow(table, reading, { key, place, found }) {
 }
 
 /** The noise to which a number is rounded: people and records are whole. */
-const digitsOf = (reading, half) => (half >= 1 && (reading === "users" || reading === "records") ? Math.max(half, 10) : half);
+const digitsOf = (reading, half) => (half >= 1 && (reading === "users" || reading === "records" || reading === "values") ? Math.max(half, 10) : half);
 
 /** All rows of a synopsis as they are shown, the largest first. */
 export const shownRows = (synopsis, reading) => synopsis.table.sorted(reading).map((one) => shownRow(synopsis.table, reading, one));
@@ -48,7 +51,7 @@ export const shownRows = (synopsis, reading) => synopsis.table.sorted(reading).m
 /** The ends of the axis of bars: amounts begin at 0, means do not. */
 export function barScale(rows, reading) {
   const ends = rows.flatMap((row) => row.ends ?? []);
-  if (reading !== "mean") ends.push(0);
+  if (!isPlace(reading)) ends.push(0);
   const [min, max] = [Math.min(...ends), Math.max(...ends)];
   if (!Number.isFinite(min)) return { min: 0, max: 1 };
   return max > min ? { min, max } : { min, max: min + 1 };
@@ -75,7 +78,8 @@ export function ofKeys(meta, rows, reading) {
 export function capsInWords(meta) {
   const { max_keys: keys, max_records: records_ } = meta.target.counts;
   const isRecord = meta.privacy.unit === "record";
-  const most = records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
+  const isOfMeans = meta.target.counts.quantiles && !isRecord;
+  const most = isOfMeans ? ", with the mean of its values in each" : records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
   const counts = isRecord ? "A record counts once"
     : `A user counts in at most ${plural(keys, "key")} of a window${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is`;
   return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;

@@ -1,6 +1,7 @@
-// Tables by key: users, records, sums and means of each key, each with its interval, read from the published numbers alone.
+// Tables by key: users, records, sums, means and quantiles of each key, each with its interval, read from the published numbers alone.
 
 import { isByKey } from "./kinds.js";
+import { Ranks } from "./ranks.js";
 
 /** The quantile of Gaussian noise, in deviations, that one number stays within with 95 % probability. */
 const GAUSSIAN = 1.959963985;
@@ -35,15 +36,22 @@ export class KeyTable {
   #noise;
   #ends;
   #halfWidths = new Map();
+  #ranks = null;
+  #parts = new Map();
 
-  constructor({ basis: { keys: basis }, noise, target: { counts } }, values) {
+  constructor({ band, basis: { keys: basis }, noise, target: { counts } }, values) {
     this.keys = basis.keys;
     this.#values = values;
     this.#columns = basis.columns;
     this.#noise = noise;
     this.#ends = counts.value ?? { min: 0, max: 1 };
     this.readings = basis.columns.flatMap(({ statistic }) => readingsOf(statistic));
-    for (const reading of this.readings) this.#halfWidths.set(reading, halfWidth(noise, this.#weightsOf(reading)));
+    if (counts.quantiles) {
+      this.#ranks = new Ranks(counts.quantiles.grid, band.pointwise * basis.columns[0].unit);
+      this.#parts = new Map(counts.quantiles.parts.map((part) => [quantileName(part), Math.round(1000 * part) / 1000]));
+      this.readings = [...this.#parts.keys(), "values"];
+    }
+    else for (const reading of this.readings) this.#halfWidths.set(reading, halfWidth(noise, this.#weightsOf(reading)));
     const bounds = counts.per_user ?? counts.value;
     /** Whether no sum can be negative, so that a negative one is noise. */
     this.isSumCount = bounds !== undefined && bounds.min >= 0;
@@ -51,6 +59,7 @@ export class KeyTable {
 
   /** A number of the key at a place: { value, lower, upper }; null where the noise may be all of it. */
   estimate(reading, place) {
+    if (this.#ranks) return this.#readOfRanks(reading, place);
     const half = this.#halfWidths.get(reading);
     if (half === undefined || !Number.isFinite(half)) return null;
     if (reading === "mean") return this.#mean(place, half);
@@ -67,7 +76,20 @@ export class KeyTable {
 
   /** Whether a number is a count, or a sum that cannot be negative. */
   isCount(reading) {
-    return reading === "users" || reading === "records" || (reading === "sum" && this.isSumCount);
+    return reading === "users" || reading === "records" || reading === "values" || (reading === "sum" && this.isSumCount);
+  }
+
+  /** The number of values of a key, or a quantile of them. */
+  #readOfRanks(reading, place) {
+    const counts = this.#columns.map((_, column) => this.#values[column * this.keys.length + place]);
+    const upTo = this.#ranks.upTo(counts);
+    const part = this.#parts.get(reading);
+    const { value, pointwise } = part === undefined ? this.#ranks.all(upTo) : this.#ranks.quantile(upTo, part);
+    if (value === null || pointwise === null) return null;
+    const last = upTo.length - 1;
+    const valueAt = (at) => (part === undefined ? at : (this.#ends.min * (last - at) + this.#ends.max * at) / last);
+    const [lower, upper] = pointwise.map(valueAt);
+    return { value: valueAt(value), lower, upper };
   }
 
   /** The set of means that the noise allows (Fieller), within the bounds of the value. */
@@ -111,6 +133,16 @@ export class KeyTable {
     return column < 0 ? undefined : this.#values[column * this.keys.length + place];
   }
 }
+
+/** The column of a quantile: "p50" for the median. */
+function quantileName(part) {
+  const thousandths = Math.round(1000 * part);
+  const tenth = thousandths % 10;
+  return `p${Math.floor(thousandths / 10)}${tenth ? `.${tenth}` : ""}`;
+}
+
+/** Whether a number is a place among the values, as a mean is, and no amount that begins at 0. */
+export const isPlace = (reading) => reading === "mean" || /^p\d/.test(reading);
 
 /** The numbers that a column is read as: of both ends of a value, which are two columns, three. */
 function readingsOf(statistic) {
