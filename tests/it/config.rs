@@ -319,7 +319,7 @@ fn every_mistake_in_quantiles_is_told_in_its_place() {
         FileMistake {
             old: of,
             new: "of = 0.5",
-            fault: "a list has brackets: [0.5]",
+            fault: "release.quantiles.of: expected a list such as [0.25, 0.5, 0.95]",
         },
         FileMistake {
             old: of,
