@@ -32,8 +32,11 @@ const SPLINES = new Map([
 ]);
 /** Names that no column of a key has, as tables have them. */
 const OWN_COLUMNS = [
-  "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean", "keys", "parts", "lattice_values",
+  "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean", "values", "keys", "parts",
+  "lattice_values", "is_last_unclear",
 ];
+/** Names of quantiles and of counted ranges. */
+const OWN_NAMES = /^(p[0-9]|range_)/;
 /** Keys whose noise together has the exact law of its sum. */
 const EXACT_TERMS = 64;
 /** What the columns of a table by key tell, beside counts of ranges. */
@@ -240,7 +243,8 @@ function checkKeys(content) {
 /** The columns of a key are two or three different names, and each key has a part for each. */
 function checkKeyParts({ key_columns: columns, key, basis }) {
   if (columns === undefined || columns === null) return;
-  const isName = (name) => isText(name) && !OWN_COLUMNS.includes(name.replace(/_(lower|upper)$/, ""));
+  const isOwn = (name) => OWN_COLUMNS.includes(name) || OWN_NAMES.test(name);
+  const isName = (name) => isText(name) && !isOwn(name.replace(/_(lower|upper)$/, ""));
   const isRight = isList(isName)(columns) && [2, 3].includes(columns.length) && new Set(columns).size === columns.length;
   if (!isRight) throw damaged("its field 'key_columns' is not two or three different names");
   for (const each of basis.keys?.keys ?? (isText(key) ? [key] : [])) partsOf(each, columns);

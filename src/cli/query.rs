@@ -58,7 +58,7 @@ pub struct QueryArguments {
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["row", "top", "shares"])]
     margin: Vec<String>,
     /// Of counts by key, the share of each key in all; with a column, in the keys with the same part in it
-    #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "COLUMN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     shares: Option<String>,
     /// Use the coefficients of Wang et al. (2013) for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]

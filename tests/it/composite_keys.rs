@@ -330,7 +330,7 @@ fn a_table_of_two_columns_has_parts_margins_and_shares() {
     let again = Synopsis::from_json(&synopsis.to_json().unwrap()).unwrap();
     assert_eq!(again, synopsis);
 
-    let rows = shop.query(&["--shares", "merchant"]);
+    let rows = shop.query(&["--shares=merchant"]);
     assert_eq!(
         rows["keys"][1]["parts"],
         json!({ "merchant": "a/b", "status": "2" })
@@ -355,7 +355,7 @@ fn a_table_of_two_columns_has_parts_margins_and_shares() {
     assert_eq!(rows[0]["keys"], 2);
     let words = shop.told(&["query", &shop.table(), "--margin", "status"]);
     assert!(words.starts_with("status  keys  records"), "{words}");
-    let words = shop.told(&["query", &shop.table(), "--shares"]);
+    let words = shop.told(&["query", "--shares", &shop.table()]);
     assert!(words.starts_with("merchant  status  records"), "{words}");
     assert!(words.contains("share of records"), "{words}");
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// Most columns of a key.
 pub const MOST_PARTS: usize = 3;
 /// Names of columns that a table by key has of its own.
-const OWN_COLUMNS: [&str; 13] = [
+const OWN_COLUMNS: [&str; 15] = [
     "window_start",
     "window_end",
     "key",
@@ -19,21 +19,28 @@ const OWN_COLUMNS: [&str; 13] = [
     "high",
     "sum",
     "mean",
+    "values",
     "keys",
     "parts",
     "lattice_values",
+    "is_last_unclear",
 ];
 
 const SEPARATOR: u8 = b'/';
 const ESCAPE: u8 = b'%';
 
-/// Returns whether a column of a key can stand in a table by key, beside the columns that it has of its own and the ends of their
-/// intervals, such as `users_lower`.
+/// Returns whether a column of a key can stand in a table by key, beside the columns that it has of its own, such as `users`, `p50` and
+/// `range_0_4`, and the ends of their intervals, such as `users_lower`.
 pub fn is_part_name(column: &str) -> bool {
     let own = column
         .strip_suffix("_lower")
         .or_else(|| column.strip_suffix("_upper"));
-    !column.is_empty() && !OWN_COLUMNS.contains(&own.unwrap_or(column))
+    let own = own.unwrap_or(column);
+    let is_quantile = own
+        .strip_prefix('p')
+        .is_some_and(|part| part.starts_with(|letter: char| letter.is_ascii_digit()));
+    let is_own = OWN_COLUMNS.contains(&own) || own.starts_with("range_") || is_quantile;
+    !column.is_empty() && !is_own
 }
 
 /// The text of a key with these parts.
@@ -160,5 +167,7 @@ mod tests {
         assert_eq!(split_key("/", 2).expect("two parts"), ["", ""]);
         assert!(is_part_name("country") && !is_part_name("users"));
         assert!(!is_part_name("sum_lower") && !is_part_name(""));
+        assert!(is_part_name("page") && is_part_name("price_range"));
+        assert!(!is_part_name("p50_upper") && !is_part_name("range_0_4"));
     }
 }

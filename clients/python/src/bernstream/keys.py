@@ -24,8 +24,10 @@ MOST_PARTS = 3
 #: Names that no column of a key has, as tables have them.
 _OWN_COLUMNS = (
     *("window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean"),
-    *("keys", "parts", "lattice_values"),
+    *("values", "keys", "parts", "lattice_values", "is_last_unclear"),
 )
+#: Names of quantiles and of counted ranges.
+_OWN_NAMES = re.compile("p[0-9]|range_")
 _ESCAPE = re.compile("%(?:25|2F)")
 
 
@@ -82,7 +84,7 @@ def _is_part_name(column: str) -> bool:
         if column.endswith(end):
             column = column[: -len(end)]
             break
-    return column not in ("", *_OWN_COLUMNS)
+    return column not in ("", *_OWN_COLUMNS) and not _OWN_NAMES.match(column)
 
 
 def parts_of_key(key: str, columns: Sequence[str]) -> tuple[str, ...]:
