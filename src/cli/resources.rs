@@ -477,7 +477,7 @@ mod tests {
         assert!(!memory.contains("records of each user"), "{memory}");
         let disk = disk_in_words(&counts);
         assert!(
-            disk[0].contains("1 message, of about 6242 bytes in all"),
+            disk[0].contains("1 message, of about 6410 bytes in all"),
             "{disk:?}"
         );
         let users = memory_in_words(&settings(include_str!("../../config/users.toml"))).join("\n");

@@ -364,7 +364,7 @@ fn every_mistake_in_quantiles_is_told_in_its_place() {
         FileMistake {
             old: step,
             new: "step = 400",
-            fault: "release.quantiles.step: makes 0.5 steps from min to max",
+            fault: "release.quantiles.step: does not divide max - min = 210 into whole steps",
         },
         FileMistake {
             old: step,
