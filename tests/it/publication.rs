@@ -80,7 +80,8 @@ fn a_draw_that_lasts_over_the_moment_of_the_window_before_does_not_hold_it_up() 
     let later = Duration::from_secs(5);
     // A window held up by the next draw leaves 1.2 s late; between two draws there are 0.8 s to claim it.
     let draw = Duration::from_millis(2200);
-    let second = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    // So that the worker has begun before the first window ends, however much else runs.
+    let second = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 8) * 1_000_000);
     let setup = Setup::quick(&servers, second, 12);
     setup.edit("length = \"1s\"", "length = \"3s\"");
     setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
