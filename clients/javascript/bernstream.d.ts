@@ -160,6 +160,8 @@ export class KeyTable {
   readonly keys: readonly string[];
   readonly readings: readonly KeyReading[];
   row(key: string): { [reading in KeyReading]?: Estimate };
+  /** One reading of a key. */
+  estimate(key: string, reading: KeyReading): Estimate;
   /** The columns that a key has a part of each of; none where keys are one column. */
   readonly keyColumns: readonly string[];
   /** The parts of a key by their columns. */

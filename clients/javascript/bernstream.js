@@ -2787,6 +2787,13 @@ export class KeyTable {
     return Object.fromEntries(estimates);
   }
 
+  /** One reading of a key: `{ value, pointwise }`, null where the noise leaves it unknown. */
+  estimate(key, reading) {
+    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    if (!this.readings.includes(reading)) throw new SynopsisError(`this table has ${this.readings.join(", ")}, and no '${reading}'`);
+    return this.#estimate(reading, this.#rows.get(key));
+  }
+
   /** The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`, with `parts` where keys have them. */
   rows() {
     const parts = (key) => (this.keyColumns.length ? { parts: this.parts(key) } : {});
@@ -2913,7 +2920,11 @@ export class KeyTable {
 
   #halfWidth(weights) {
     const name = weights.join();
-    if (!this.#halfWidths.has(name)) this.#halfWidths.set(name, weightedNoise(this.#noise, weights).halfWidth);
+    if (!this.#halfWidths.has(name)) {
+      const { law, scale } = this.#noise;
+      const { halfWidth } = remembered(JSON.stringify([law, scale, weights]), () => weightedNoise(this.#noise, weights));
+      this.#halfWidths.set(name, halfWidth);
+    }
     return this.#halfWidths.get(name);
   }
 }
@@ -2938,16 +2949,21 @@ function answer({ meta, values }, { weights, perRecord = null }) {
   return { sum, noise: noiseOf(weights), truncation, mean };
 }
 
-/** The noise of the number of records: it is the same in all windows of a release, and takes long. */
+/** The noise of the number of records. */
 function noiseOfNumber({ law, scale }, length) {
-  const name = JSON.stringify([law, scale, length]);
-  if (!numbers.has(name)) {
-    if (numbers.size > 100) numbers.clear();
-    numbers.set(name, weightedNoise({ law, scale }, Float64Array.from({ length }, (_, i) => (i === 0 ? 1 : 0))));
-  }
-  return numbers.get(name);
+  const weights = () => Float64Array.from({ length }, (_, i) => (i === 0 ? 1 : 0));
+  return remembered(JSON.stringify([law, scale, length]), () => weightedNoise({ law, scale }, weights()));
 }
-const numbers = new Map();
+
+/** What `compute` returns, once for each name: noise is the same in all windows of a release, and takes long. */
+function remembered(name, compute) {
+  if (!noises.has(name)) {
+    if (noises.size > 100) noises.clear();
+    noises.set(name, compute());
+  }
+  return noises.get(name);
+}
+const noises = new Map();
 
 const noMoments = () => new SynopsisError("it holds a function of a point, not moments of the records: use evaluate");
 

@@ -169,7 +169,7 @@ test("a table that is not proper is named, and the rest is shown", async () => {
   const last = synopses.at(-1);
   server.publish({ ...last, values: last.values.slice(1), ledger: { ...last.ledger, sequence: 900 } });
   await page.locator("#unreadable").waitFor();
-  assert.match(await text(page, "#unreadable"), /its table by key is not proper/);
+  assert.match(await text(page, "#unreadable"), /values, its description asks for/);
   await end();
 });
 

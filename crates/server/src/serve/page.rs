@@ -57,7 +57,6 @@ pub const FILES: &[PageFile] = &[
     PageFile { path: "/price.js", kind: JS, text: include_str!("page/price.js") },
     PageFile { path: "/quantiles.js", kind: JS, text: include_str!("page/quantiles.js") },
     PageFile { path: "/range.js", kind: JS, text: include_str!("page/range.js") },
-    PageFile { path: "/ranks.js", kind: JS, text: include_str!("page/ranks.js") },
     PageFile { path: "/sentence.js", kind: JS, text: include_str!("page/sentence.js") },
     PageFile { path: "/smoothing.js", kind: JS, text: include_str!("page/smoothing.js") },
     PageFile { path: "/spending.js", kind: JS, text: include_str!("page/spending.js") },
