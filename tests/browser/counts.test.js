@@ -1,6 +1,7 @@
 // Counts by key: what is shown is what was published, with its noise; names are text; all of it without a mouse or eyes.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { launch, open, saved, settled, shoot, shown, until } from "./support/browser.js";
 import { given, serve } from "./support/server.js";
@@ -9,8 +10,8 @@ let browser;
 before(async () => { browser = await launch(); });
 after(() => browser.close());
 
-async function look(options = {}, change = (synopsis) => synopsis) {
-  const synopses = given("counts").map(change);
+async function look(options = {}, change = (synopsis) => synopsis, fixtures = given("counts")) {
+  const synopses = fixtures.map(change);
   const server = await serve(synopses, { now: () => new Date(Date.parse(synopses.at(-1).published) + 1000) });
   const { page, problems, context } = await open(browser, `${server.address}${options.fragment ?? ""}`, options);
   if (!options.fragment?.includes("wall")) await shown(page);
@@ -160,6 +161,25 @@ test("one row where no key is declared", async () => {
   }));
   assert.deepEqual(await names(page), ["(all)"]);
   assert.match(await text(page, "#sentence"), /^\(all\), users: \d+, \d+ to \d+; window/);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+test("quantiles stand in the unit of their column, with their intervals", async () => {
+  const golden = new URL("../../clients/golden/quantiles-laplace.json", import.meta.url);
+  const { synopsis, keys } = JSON.parse(readFileSync(golden));
+  const { page, problems, end } = await look({}, (one) => one, [synopsis]);
+  await page.selectOption("#counted-by", "p50");
+  await until("the median", async () => /^median of fare/i.test(await text(page, "#counted-number")));
+  const median = keys.readings.indexOf("p50");
+  const stated = keys.rows.map(({ estimates }) => estimates[median]);
+  const known = stated.filter(({ interval }) => interval !== null).sort((a, b) => b.value - a.value);
+  const told = (await words(page, ".number")).filter((one) => one !== "unknown");
+  assert.equal(told.length, known.length);
+  const half = (known[0].interval[1] - known[0].interval[0]) / 2;
+  assert.ok(Math.abs(Number(told[0].replace("\u2212", "-")) - known[0].value) <= half / 10 + 1, `${told[0]}, not ${known[0].value}`);
+  assert.doesNotMatch(await text(page, "#counted-rows"), /NaN|undefined|null/);
+  await shoot(page, "quantiles-by-key");
   assert.deepEqual(problems, []);
   await end();
 });
