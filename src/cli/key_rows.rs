@@ -67,7 +67,7 @@ pub fn margin_in_words(margin: &KeyMargin<'_>) -> String {
     aligned_columns(&lines)
 }
 
-/// What a margin leaves out of the table, and why.
+/// Remarks on the numbers that a margin leaves out, and why.
 pub fn margin_remarks(table: &CountedTable<'_>, margin: &KeyMargin<'_>) -> String {
     let left_out = match table.readings().len() > margin.readings.len() {
         true => format!("{}. ", SynopsisError::NothingAddsUp),

@@ -243,11 +243,11 @@ fn every_mistake_in_keys_of_several_columns_is_told_in_its_place() {
 }
 
 /// A folder with orders of two merchants and two states, 400 of the first state for each 100 of the second, and what was published.
-struct Shop {
+struct OrderShop {
     folder: tempfile::TempDir,
 }
 
-impl Shop {
+impl OrderShop {
     fn run() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut orders = "at,merchant,status,amount\n".to_owned();
@@ -260,7 +260,7 @@ impl Shop {
         // Records without a part, or with one that is not listed, are dropped alone.
         orders += "2026-01-05T10:00:00Z,a/b,,1\n2026-01-05T10:00:00Z,,1,1\n2026-01-05T10:00:00Z,a/b,3,1\n2026-01-05T10:00:00Z,a/b,x,1\n";
         fs::write(folder.path().join("orders.csv"), orders).unwrap();
-        let shop = Shop { folder };
+        let shop = OrderShop { folder };
         let text = CONFIGURATION
             .replace("KEY", ORDERS)
             .replace("FOLDER", &shop.folder.path().display().to_string());
@@ -314,7 +314,7 @@ fn text_column(path: &Path, name: &str) -> Vec<String> {
 
 #[test]
 fn a_table_of_two_columns_has_parts_margins_and_shares() {
-    let shop = Shop::run();
+    let shop = OrderShop::run();
     let table = PathBuf::from(shop.table());
     assert_eq!(
         text_column(&table, "merchant"),
@@ -369,7 +369,7 @@ fn a_table_of_two_columns_has_parts_margins_and_shares() {
 
 #[test]
 fn a_message_whose_parts_are_not_those_of_its_keys_is_none() {
-    let shop = Shop::run();
+    let shop = OrderShop::run();
     let synopsis = Synopsis::decode_message(&fs::read(shop.table()).unwrap()).unwrap();
     let damaged = |change: fn(&mut bernstream_synopsis::description::Description)| {
         let mut about = synopsis.description().clone();

@@ -86,7 +86,7 @@ fn with_counts(text: &str, [one, two]: [&str; 2]) -> String {
 
 /// A record. The key `c` is not declared.
 #[derive(Clone, Debug)]
-struct Visit {
+struct VisitRecord {
     micros: i64,
     user: u32,
     key: &'static str,
@@ -94,11 +94,11 @@ struct Visit {
 }
 
 /// So many visits of 30 users from `start` on, in so many seconds, in the order of their times.
-fn visits(start: Timestamp, seconds: i64, count: usize, seed: u64) -> Vec<Visit> {
+fn visits(start: Timestamp, seconds: i64, count: usize, seed: u64) -> Vec<VisitRecord> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let mut visits = Vec::with_capacity(count);
     for _ in 0..count {
-        visits.push(Visit {
+        visits.push(VisitRecord {
             micros: start.micros() + random.random_range(0..1_000_000 * seconds),
             user: random.random_range(0..30),
             key: ["a", "b", "c"][random.random_range(0..3)],
@@ -109,7 +109,7 @@ fn visits(start: Timestamp, seconds: i64, count: usize, seed: u64) -> Vec<Visit>
     visits
 }
 
-fn message_of(visits: &[&Visit]) -> Vec<u8> {
+fn message_of(visits: &[&VisitRecord]) -> Vec<u8> {
     let times = visits.iter().map(|visit| visit.micros);
     let times = TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC");
     let keys = StringArray::from_iter_values(visits.iter().map(|visit| visit.key));
@@ -128,10 +128,10 @@ fn message_of(visits: &[&Visit]) -> Vec<u8> {
 }
 
 /// Sends visits to the input of a setup, each user's to both partitions.
-fn send_visits(setup: &Setup, visits: &[Visit]) {
+fn send_visits(setup: &Setup, visits: &[VisitRecord]) {
     let producer = setup.producer(&[("enable.idempotence", "true")]);
     for (partition, place) in [(0, 0), (1, 1)] {
-        let own: Vec<&Visit> = visits.iter().skip(place).step_by(2).collect();
+        let own: Vec<&VisitRecord> = visits.iter().skip(place).step_by(2).collect();
         let payload = message_of(&own);
         let record = BaseRecord::<(), _>::to(&setup.input).partition(partition);
         let sent = producer.send(record.payload(&payload));
@@ -142,12 +142,12 @@ fn send_visits(setup: &Setup, visits: &[Visit]) {
 
 /// Users of one key, and how many records each has in each window of the grid.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Counted {
+struct ExactCounts {
     users: BTreeSet<u32>,
     records: BTreeMap<(u32, i64), usize>,
 }
 
-impl Counted {
+impl ExactCounts {
     /// Records under a cap of three for each user and period.
     fn capped_records(&self) -> usize {
         self.records.values().map(|records| *records.min(&3)).sum()
@@ -155,8 +155,12 @@ impl Counted {
 }
 
 /// Exact counts of the declared keys of the visits in a window, whose periods have the length of a window of the grid.
-fn exact_counts(visits: &[Visit], window: Span, period: i64) -> BTreeMap<String, Counted> {
-    let mut counts = BTreeMap::from(["a", "b"].map(|key| (key.to_owned(), Counted::default())));
+fn exact_counts(
+    visits: &[VisitRecord],
+    window: Span,
+    period: i64,
+) -> BTreeMap<String, ExactCounts> {
+    let mut counts = BTreeMap::from(["a", "b"].map(|key| (key.to_owned(), ExactCounts::default())));
     for visit in visits {
         let is_inside = (window.start.micros()..window.end.micros()).contains(&visit.micros);
         if let Some(counted) = counts.get_mut(visit.key).filter(|_| is_inside) {
@@ -181,7 +185,7 @@ fn numbers_of(synopsis: &Synopsis) -> BTreeMap<String, f64> {
 }
 
 /// Checks all synopses of a window against its visits: those of the windows that a release covers.
-fn assert_exact(synopses: &[Synopsis], visits: &[Visit], period: i64) {
+fn assert_exact(synopses: &[Synopsis], visits: &[VisitRecord], period: i64) {
     let mut votes: BTreeMap<Timestamp, f64> = BTreeMap::new();
     let mut voters: BTreeMap<Timestamp, usize> = BTreeMap::new();
     for synopsis in synopses {
@@ -231,7 +235,7 @@ fn place_of(about: &Description) -> String {
 }
 
 /// Checks what must hold whatever happened: each window on the output in one version with its exact numbers, and in one row of the ledger.
-fn assert_whole(setup: &Setup, visits: &[Visit], windows: u32) {
+fn assert_whole(setup: &Setup, visits: &[VisitRecord], windows: u32) {
     let mut versions: BTreeMap<String, BTreeSet<Vec<u8>>> = BTreeMap::new();
     for published in setup.published() {
         let synopsis = Synopsis::decode_message(&published.payload).expect("a synopsis");
@@ -319,13 +323,13 @@ enum Spread {
 }
 
 /// A topic with these visits, five seconds a message; each has the time of its end.
-fn topic_of(servers: &str, visits: &[Visit], spread: Spread) -> String {
+fn topic_of(servers: &str, visits: &[VisitRecord], spread: Spread) -> String {
     let settings = [
         ("message.timestamp.type", "CreateTime"),
         ("message.timestamp.after.max.ms", "9223372036854775807"),
     ];
     let topic = kafka::fresh_topic(servers, "visits", PARTITIONS, &settings);
-    let mut messages: BTreeMap<(i64, i32), Vec<&Visit>> = BTreeMap::new();
+    let mut messages: BTreeMap<(i64, i32), Vec<&VisitRecord>> = BTreeMap::new();
     let mut random = ChaCha20Rng::seed_from_u64(match spread {
         Spread::Random(seed) => seed,
         Spread::OnePartition => 0,
@@ -358,12 +362,12 @@ fn configuration(servers: &str, topic: &str, folder: &Path, threads: u32) -> Str
 }
 
 /// Visits of all windows of `readers`.
-fn visits_of_windows() -> Vec<Visit> {
+fn visits_of_windows() -> Vec<VisitRecord> {
     visits(readers::origin(), 60 * WINDOWS, 600, 2)
 }
 
 /// What a worker alone publishes of these visits.
-fn published_alone(servers: &str, visits: &[Visit]) -> Vec<(String, Vec<u8>)> {
+fn published_alone(servers: &str, visits: &[VisitRecord]) -> Vec<(String, Vec<u8>)> {
     let topic = topic_of(servers, visits, Spread::Random(1));
     let folder = tempfile::tempdir().expect("a folder");
     let text = configuration(servers, &topic, folder.path(), 1);

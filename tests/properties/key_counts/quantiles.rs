@@ -239,20 +239,22 @@ const PARTS: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.95];
 
 /// Distributions of values over places: smooth, heaped, few.
 #[derive(Clone, Copy, Debug)]
-enum Spread {
+enum ValueSpread {
     Smooth,
     Heaped,
     Delays,
 }
 
-fn drawn_places(spread: Spread, places: u32, count: u64, seed: u64) -> Vec<u64> {
+fn drawn_places(spread: ValueSpread, places: u32, count: u64, seed: u64) -> Vec<u64> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut units = vec![0; places as usize];
     for _ in 0..count {
         let place = match spread {
-            Spread::Smooth => f64::from(places) * rng.random::<f64>(),
-            Spread::Heaped => 8.0 * (f64::from(places) / 8.0 * rng.random::<f64>().powi(2)).floor(),
-            Spread::Delays => {
+            ValueSpread::Smooth => f64::from(places) * rng.random::<f64>(),
+            ValueSpread::Heaped => {
+                8.0 * (f64::from(places) / 8.0 * rng.random::<f64>().powi(2)).floor()
+            }
+            ValueSpread::Delays => {
                 let late = rng.random::<f64>() < 0.3;
                 let early = 25.0 + 4.0 * rng.sample::<f64, _>(StandardNormal);
                 early
@@ -288,7 +290,7 @@ struct QuantileRelease {
 }
 
 impl QuantileRelease {
-    fn new(law: NoiseDistribution, price: &str, spread: Spread, count: u64) -> Self {
+    fn new(law: NoiseDistribution, price: &str, spread: ValueSpread, count: u64) -> Self {
         let norm = law.norm();
         let grid = RankGrid::with_least_noise(211, |levels| match norm {
             Norm::Two => f64::from(levels).sqrt(),
@@ -362,7 +364,11 @@ impl QuantileRelease {
 #[test]
 fn intervals_of_quantiles_hold_and_larger_noise_is_found_out() {
     for (law, price) in LAWS {
-        for spread in [Spread::Smooth, Spread::Heaped, Spread::Delays] {
+        for spread in [
+            ValueSpread::Smooth,
+            ValueSpread::Heaped,
+            ValueSpread::Delays,
+        ] {
             let release = QuantileRelease::new(law, price, spread, 400);
             let larger = release.coverage(3.0, 25);
             for (reading, covered) in release.coverage(1.0, 25) {
@@ -374,7 +380,7 @@ fn intervals_of_quantiles_hold_and_larger_noise_is_found_out() {
                 );
                 // Where many values are heaped at a place, the noise moves no quantile off it.
                 assert!(part >= 0.935, "{law:?} {spread:?} {reading}: {part}");
-                if matches!(spread, Spread::Smooth) || reading == "values" {
+                if matches!(spread, ValueSpread::Smooth) || reading == "values" {
                     assert!(part <= 0.999, "{law:?} {spread:?} {reading}: {part}");
                     assert!(larger < 0.93, "{law:?} {spread:?} {reading}: {larger}");
                 }
@@ -423,8 +429,12 @@ fn selected_error(units: &[u64], part: f64, epsilon: f64, rng: &mut ChaCha20Rng)
 /// The numbers of `docs/proofs/quantiles.md`: a day of about 290 delays in whole minutes, at epsilon 1, by three ways.
 #[test]
 fn five_quantiles_are_nearer_than_by_other_ways_and_one_is_near_the_best_of_them() {
-    let release =
-        QuantileRelease::new(NoiseDistribution::DiscreteLaplace, "1", Spread::Delays, 290);
+    let release = QuantileRelease::new(
+        NoiseDistribution::DiscreteLaplace,
+        "1",
+        ValueSpread::Delays,
+        290,
+    );
     let ours = release.coverage(1.0, 25);
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let mut sums = [0.0; 4];

@@ -133,7 +133,7 @@ fn keys_of_table(
     keys_or_faults(path, keys, faults)
 }
 
-/// What is wrong with the parts of a line, if anything is.
+/// Fault of the parts of a line; `None` if a record can have such a key.
 fn fault_of_parts(
     line: usize,
     parts: &[String],

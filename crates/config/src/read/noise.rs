@@ -43,7 +43,7 @@ pub struct NoiseKeys {
     pub cells: cells::CellKeys,
 }
 
-/// What the noise of a release that counts by key is for.
+/// Shape of a table by key, as far as its noise follows from it.
 #[derive(Clone, Copy)]
 pub struct CountedNoise {
     pub counting: KeyedFunction,

@@ -24,7 +24,7 @@ pub struct TargetContext<'a> {
     pub law: NoiseDistribution,
 }
 
-/// What the file declares of keys, and whether units are users.
+/// Keys that the file declares, and whether units are users.
 pub struct DeclaredUnits<'a> {
     pub pipeline: &'a str,
     /// The columns of the key; none where all records count together.
