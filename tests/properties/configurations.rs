@@ -33,6 +33,10 @@ pub const CHOICES: [(&str, &[&str]); 11] = [
             "expression of a label",
             "expression clipped",
             "density in space",
+            "counts",
+            "counts of sums",
+            "votes",
+            "quantiles",
         ],
     ),
     (
@@ -137,13 +141,17 @@ pub fn text(row: &Row) -> String {
     if of("input") != "files" {
         text += "grace = \"10s\"\nahead = \"5s\"\npublish_delay = \"2s\"\n";
     }
+    let two = of("releases") == "two";
+    let cap = if is_key_table(function) && !two {
+        ""
+    } else {
+        ", max_records_per_window = 3"
+    };
     let unit = match of("unit") {
         "record" => "\"record\"".to_owned(),
         user => {
             let per = user.trim_start_matches("user ").trim_start_matches("in ");
-            format!(
-                "{{ user = {{ column = \"user\", per = \"{per}\", max_records_per_window = 3 }} }}"
-            )
+            format!("{{ user = {{ column = \"user\", per = \"{per}\"{cap} }} }}")
         }
     };
     let adjacency = match of("adjacency") {
@@ -162,7 +170,6 @@ pub fn text(row: &Row) -> String {
         text,
         "[privacy]\nunit = {unit}\nadjacency = {adjacency}\n{total}"
     );
-    let two = of("releases") == "two";
     let head = if two { "[[release]]" } else { "[release]" };
     let _ = writeln!(text, "{head}\nname = \"first\"\n{}", paid(row, noise, true));
     text += &release(function, noise, row);
@@ -201,6 +208,34 @@ fn paid(row: &Row, noise: &str, is_first: bool) -> String {
     }
 }
 
+/// Whether a function is a table by key, with a cap of its own on the keys of a user.
+fn is_key_table(function: &str) -> bool {
+    function.starts_with("counts") || function == "quantiles"
+}
+
+/// A table by key: at most one key of a user, and two records of it.
+fn key_table(function: &str, row: &Row) -> String {
+    let outside = level(row, "outside");
+    let value =
+        format!("value = {{ column = \"x\", min = 0, max = 100, outside = \"{outside}\" }}");
+    let is_of_records = level(row, "unit") == "record";
+    match function {
+        "quantiles" if is_of_records => {
+            format!("quantiles = {{ of = [0.5, 0.9], step = 10, {value} }}\n")
+        }
+        "quantiles" => {
+            format!("quantiles = {{ of = [0.5, 0.9], step = 10, max_keys = 1, {value} }}\n")
+        }
+        "counts of sums" => format!(
+            "counts = {{ of = [\"users\", \"sum\"], max_keys = 1, per_user = {{ min = 0, max = 150 }}, {value} }}\n"
+        ),
+        _ if is_of_records => format!("counts = {{ of = [\"records\", \"mean\"], {value} }}\n"),
+        _ => format!(
+            "counts = {{ of = [\"users\", \"mean\"], max_keys = 1, max_records = 2, {value} }}\n"
+        ),
+    }
+}
+
 /// The rest of a release: what it is added to, the domain and the function.
 fn release(function: &str, noise: &str, row: &Row) -> String {
     let outside = level(row, "outside");
@@ -211,6 +246,9 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
         _ => "{ cumulative = \"4m\" }",
     };
     let _ = writeln!(text, "windows = {windows}\nnoise = \"{noise}\"");
+    if is_key_table(function) {
+        return text + &key_table(function, row);
+    }
     let is_plane = ["density in the plane", "density with a covariance"].contains(&function);
     let is_space = function == "density in space";
     let is_of_points = ["ball", "gaussian_process"].contains(&noise);
@@ -268,6 +306,7 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
     };
     text += match function {
         "density" | "density auto" | "private order" => "density = { bandwidths = [12] }\n",
+        "votes" => "weights = \"user\"\ndensity = { bandwidths = [12] }\n",
         "density in the plane" => "density = { bandwidths = [20, 30] }\n",
         "density in space" => "density = { bandwidths = [50, 60, 80] }\n",
         "density with a covariance" => "density = { covariance = [[400, 200], [200, 600]] }\n",
@@ -452,8 +491,20 @@ fn repair(row: &mut Row, couple: &Couple) {
     if level(row, "composition") == "gaussian" {
         set(row, "noise", "gaussian");
     }
+    if ["counts of sums", "votes"].contains(&level(row, "function")) {
+        set(row, "adjacency", "add_remove");
+        if level(row, "unit") == "record" {
+            set(row, "unit", "user in 1m");
+        }
+    }
     let function = level(row, "function");
-    if level(row, "noise").ends_with("cells") && !function.contains("density") {
+    if is_key_table(function) && !["laplace", "gaussian", "auto"].contains(&level(row, "noise")) {
+        set(row, "noise", "laplace");
+        set(row, "function", "density");
+    }
+    let function = level(row, "function");
+    let is_on_cells = function.contains("density") || function == "votes";
+    if level(row, "noise").ends_with("cells") && !is_on_cells {
         set(row, "function", "density");
         set(row, "noise", "laplace");
     }
@@ -466,7 +517,7 @@ fn repair(row: &mut Row, couple: &Couple) {
         set(row, "function", "density");
         set(row, "noise", "laplace");
     }
-    let is_sum = ["density", "moments", "expression"]
+    let is_sum = ["density", "moments", "expression", "votes"]
         .iter()
         .any(|sum| function.starts_with(sum));
     if level(row, "windows") == "cumulative" && !is_sum {
