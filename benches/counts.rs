@@ -93,6 +93,7 @@ fn open_windows(keys: &[String], target: &KeyCounts) -> WindowStore {
         allowed_lateness: Duration::from_secs(60),
         max_future_skew: Duration::from_secs(60),
         keys: Some(keys.to_vec()),
+        other: Vec::new(),
         cap: Some(Cap {
             period: grid.into(),
             records: 0,

@@ -53,6 +53,7 @@ fn rules() -> WindowRules {
         allowed_lateness: Duration::from_secs(60),
         max_future_skew: Duration::from_secs(60),
         keys: None,
+        other: Vec::new(),
         cap: None,
     }
 }

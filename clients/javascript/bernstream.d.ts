@@ -170,6 +170,11 @@ export class KeyTable {
   /** Sums over all keys with the same parts in these columns; users do not add up. */
   margin(...columns: string[]): ({ parts: { [column: string]: string }; keys: number } & { [reading in Exclude<KeyReading, "users">]?: Estimate })[];
   /**
+   * The share of every key in all keys with the same parts in these columns, in all keys where there are none: of records, and of sums of
+   * values none of which is below 0.
+   */
+  shares(...columns: string[]): ({ key: string; parts?: { [column: string]: string } } & { records?: Estimate; sum?: Estimate })[];
+  /**
    * The least value that `part` of the values of a key lie up to, any part above 0 and below 1. Only of tables that count ranges of a value,
    * which those with quantiles do.
    */

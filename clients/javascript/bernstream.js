@@ -2738,10 +2738,17 @@ function rising(sums) {
   return means.flatMap((mean, i) => Array(sizes[i]).fill(mean));
 }
 
+/** The share of a number in the sum of so many, each with noise of this half-width. */
+function shareOf(part, whole, halfWidth, count) {
+  const inside = (share) => Math.min(Math.max(share, 0), 1);
+  return { value: whole > 0 ? inside(part / whole) : null, pointwise: fieller(part, whole, halfWidth, [1, 1, count])?.map(inside) ?? null };
+}
+
 /** Users, records, sums, means and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
 export class KeyTable {
   #noise;
   #range;
+  #hasLeast;
   #units;
   #columns;
   #rows = new Map();
@@ -2756,6 +2763,7 @@ export class KeyTable {
     const count = basis.keys.length;
     this.#noise = noise;
     this.#range = isObject(counts.value) ? [counts.value.min, counts.value.max] : [0, 1];
+    this.#hasLeast = [counts.value, counts.per_user].some((bounds) => isObject(bounds) && bounds.min >= 0);
     this.#units = new Map(basis.columns.map(({ statistic, unit }) => [statisticName(statistic), unit]));
     const ofColumn = ({ statistic }, j) => [statisticName(statistic), values.subarray(j * count, (j + 1) * count)];
     this.#columns = new Map(basis.columns.map(ofColumn));
@@ -2821,22 +2829,50 @@ export class KeyTable {
    * in several keys.
    */
   margin(...columns) {
-    const unknown = columns.find((column) => !this.keyColumns.includes(column));
-    if (unknown !== undefined) throw new SynopsisError(`its keys have no parts '${unknown}', only ${this.keyColumns.join(", ")}`);
     const readings = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
     if (!readings.length) throw new SynopsisError("users and quantiles do not add up: a user may be in several keys");
+    return this.#groups(columns).map(({ parts, rows }) => {
+      const sums = readings.map((reading) => [reading, this.#sumOver(reading, rows)]);
+      return { parts, keys: rows.length, ...Object.fromEntries(sums) };
+    });
+  }
+
+  /**
+   * The share of every key in all keys with the same parts in these columns, in all keys where there are none, in the order of the rows:
+   * `[{ key, parts, records: { value, pointwise }, .. }]`, of records, and of sums of values none of which is below 0. A value is null where all
+   * of them may be none, an interval (Fieller's) where the noise leaves it unknown.
+   */
+  shares(...columns) {
+    const readings = this.readings.filter((reading) => reading === "records" || (reading === "sum" && this.#hasLeast));
+    if (!readings.length) throw new SynopsisError("it has no shares: only records have, and sums of values none of which is below 0");
+    const found = this.keys.map((key) => ({ key, ...(this.keyColumns.length ? { parts: this.parts(key) } : {}) }));
+    for (const { rows } of this.#groups(columns)) {
+      for (const reading of readings) {
+        const values = rows.map((i) => this.#estimate(reading, i).value);
+        const whole = values.reduce((sum, value) => sum + value, 0);
+        const halfWidth = this.#halfWidth(this.#weights(reading));
+        rows.forEach((i, at) => (found[i][reading] = shareOf(values[at], whole, halfWidth, rows.length)));
+      }
+    }
+    return found;
+  }
+
+  /** The rows of the keys with the same parts in these columns, in the order of the first of each. */
+  #groups(columns) {
+    const unknown = columns.find((column) => !this.keyColumns.includes(column));
+    if (unknown !== undefined) {
+      const known = this.keyColumns.length ? `, only ${this.keyColumns.join(", ")}` : ": they are one column";
+      throw new SynopsisError(`its keys have no parts '${unknown}'${known}`);
+    }
     const groups = new Map();
     this.keys.forEach((key, i) => {
       const all = this.parts(key);
       const parts = Object.fromEntries(columns.map((column) => [column, all[column]]));
-      const name = JSON.stringify(Object.values(parts));
+      const name = JSON.stringify(columns.map((column) => all[column]));
       if (!groups.has(name)) groups.set(name, { parts, rows: [] });
       groups.get(name).rows.push(i);
     });
-    return [...groups.values()].map(({ parts, rows }) => {
-      const sums = readings.map((reading) => [reading, this.#sumOver(reading, rows)]);
-      return { parts, keys: rows.length, ...Object.fromEntries(sums) };
-    });
+    return [...groups.values()];
   }
 
   #sumOver(reading, rows) {

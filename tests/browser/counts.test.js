@@ -184,6 +184,71 @@ test("quantiles stand in the unit of their column, with their intervals", async 
   await end();
 });
 
+/** A golden synopsis of keys of two columns, and its sums. */
+const columns = () => JSON.parse(readFileSync(new URL("../../clients/golden/counts-columns.json", import.meta.url)));
+
+test("keys of several columns are added up by one of them, and users are not", async () => {
+  const { synopsis, keys } = columns();
+  const window = { start: "2013-06-17T05:00:00Z", end: synopsis.window.start };
+  const earlier = { ...synopsis, window, published: "2013-06-18T06:01:00Z", ledger: { ...synopsis.ledger, sequence: 16 } };
+  const { page, problems, end } = await look({}, (one) => one, [earlier, synopsis]);
+  const options = (id) => page.locator(`#${id} option`).allTextContents();
+  assert.deepEqual(await options("counted-part"), ["every key", "carrier", "sold by"]);
+  assert.match(await text(page, "#counted-caps"), /By one of the columns there are \w+, sum of \w+ and mean of \w+ of all its keys together\. Users do not add up: a user may be in several keys\.$/);
+  assert.ok((await options("counted-by")).includes("users"));
+  await page.selectOption("#counted-part", "carrier");
+  await until("the sums", async () => (await names(page)).length === 3);
+  assert.equal((await options("counted-by")).length, 3);
+  assert.equal(await text(page, "#counted-head"), "carrier");
+  assert.match(await text(page, "#counted-caps"), /Here all keys with the same carrier are added up, and each interval is that of the sum\. Users do not/);
+  await page.selectOption("#counted-by", "records");
+  const { rows, readings } = keys.margins.find((margin) => margin.columns.join() === "carrier");
+  const stated = rows.map(({ parts, estimates }) => ({ name: parts[0], ...estimates[readings.indexOf("records")] }));
+  stated.sort((a, b) => b.value - a.value);
+  await until("records", async () => (await names(page))[0] === stated[0].name);
+  assert.deepEqual(await names(page), stated.map(({ name }) => name));
+  for (const [i, told] of (await words(page, ".ends")).entries()) {
+    const found = told.split(" to ").map((end) => Number(end.replaceAll(",", "")));
+    const { interval } = stated[i];
+    found.forEach((end, at) => assert.ok(Math.abs(end - interval[at]) <= (interval[1] - interval[0]) / 20 + 1, `${told}, not ${interval}`));
+  }
+  await page.getByRole("button", { name: stated[1].name, exact: true }).click();
+  await until("the sum over time", async () => (await text(page, "#counted-place")).endsWith(` of ${stated[1].name}`));
+  assert.match(await page.locator("#counted-chart").getAttribute("aria-label"), /in 2 windows, each with its interval/);
+  await until("the address", () => /by=records.*part=carrier/.test(page.url()));
+  await shoot(page, "counts-by-column");
+  const address = page.url();
+  await page.goto("about:blank");
+  await page.goto(address);
+  await shown(page);
+  assert.equal((await names(page)).length, 3);
+  assert.equal(await page.locator("#counted-part").inputValue(), "carrier");
+  // What is saved is what was published.
+  assert.equal((await saved(page, "#save-csv")).content.toString().trim().split("\r\n").length, 7);
+  await page.selectOption("#counted-part", "");
+  await until("every key", async () => (await names(page)).length === 6);
+  assert.deepEqual(problems, []);
+  await end();
+  const one = await look();
+  assert.ok(await one.page.locator("#counted-part").isHidden());
+  assert.doesNotMatch(await text(one.page, "#counted-caps"), /add up/);
+  await one.end();
+});
+
+test("where nothing adds up there is no choice, and the page says why", async () => {
+  const { synopsis } = columns();
+  const { keys: basis } = synopsis.basis;
+  const users = basis.columns.filter(({ statistic }) => statistic === "users");
+  const { value, ...counts } = synopsis.target.counts;
+  const target = { counts: { ...counts, max_records: undefined, parts: [{ of: "users", part: 1 }] } };
+  const of = { ...synopsis, target, basis: { keys: { ...basis, columns: users } }, values: synopsis.values.slice(0, basis.keys.length) };
+  const { page, problems, end } = await look({}, (one) => one, [of]);
+  assert.ok(await page.locator("#counted-part").isHidden());
+  assert.match(await text(page, "#counted-caps"), /Users do not add up: a user may be in several keys\.$/);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 test("a table that is not proper is named, and the rest is shown", async () => {
   const { page, server, synopses, end } = await look();
   const last = synopses.at(-1);

@@ -60,6 +60,7 @@ mod neighbours;
 mod newest_schema;
 mod not_protected;
 mod older_stamps;
+mod other_keys;
 mod outage;
 mod outages;
 mod policies;

@@ -62,6 +62,7 @@ pub fn rules() -> WindowRules {
         allowed_lateness: Duration::from_secs(2),
         max_future_skew: Duration::from_secs(1),
         keys: Some(vec!["a".into(), "b".into()]),
+        other: Vec::new(),
         cap: None,
     }
 }

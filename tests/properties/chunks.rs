@@ -134,6 +134,7 @@ pub fn rules(has_keys: bool, cap: Option<u32>) -> WindowRules {
         allowed_lateness: Duration::from_secs(2),
         max_future_skew: Duration::from_secs(1),
         keys: has_keys.then(|| ["b", "a", "a longer key", "z"].map(str::to_owned).to_vec()),
+        other: Vec::new(),
         cap: cap.map(|records| Cap {
             period: period.into(),
             records,

@@ -300,11 +300,10 @@ fn records_of_alike() -> Batch {
     }
 }
 
-#[test]
-fn keys_whose_parts_run_together_alike_are_counted_apart() {
-    let keys: Vec<String> = ALIKE.iter().map(|pair| join_parts(pair)).collect();
+/// Records of a form that counts all keys alone, by key; `other` are the names of what is not listed.
+fn counted_records(keys: &[String], other: Vec<Option<String>>, batch: &Batch) -> Vec<i128> {
     let counting = KeyCounting {
-        keys: keys.clone(),
+        keys: keys.to_vec(),
         max_keys: 1,
         max_records: 1,
         sum: None,
@@ -319,17 +318,103 @@ fn keys_whose_parts_run_together_alike_are_counted_apart() {
         panes: 1,
     };
     let rules = WindowRules {
-        keys: Some(keys),
+        keys: Some(keys.to_vec()),
+        other,
         ..rules()
     };
     let first = rules.grid.span_of(Timestamp::from_micros(0));
     let mut store = WindowStore::new(rules, vec![form], first.start, first, None);
-    store.absorb_batch(&records_of_alike());
+    store.absorb_batch(batch);
     let window = store.close_next();
     let [group] = &window.forms[0][..] else {
         panic!("one accumulator for all keys")
     };
     let totals = group.accumulator.key_totals();
-    let records: Vec<i128> = totals.iter().map(|totals| totals.records).collect();
+    totals.iter().map(|totals| totals.records).collect()
+}
+
+#[test]
+fn keys_whose_parts_run_together_alike_are_counted_apart() {
+    let keys: Vec<String> = ALIKE.iter().map(|pair| join_parts(pair)).collect();
+    let records = counted_records(&keys, Vec::new(), &records_of_alike());
     assert_eq!(records, (1..=ALIKE.len() as i128).collect::<Vec<_>>());
+}
+
+/// Every pair of these parts, the first once, the second twice, and so on; the last is no text, and longer than what is listed.
+fn records_of_pairs(written: &[Option<&[u8]>]) -> Batch {
+    let mut parts: [Vec<Option<&[u8]>>; 2] = Default::default();
+    let mut times = 0;
+    for first in written {
+        for second in written {
+            times += 1;
+            parts[0].extend(vec![*first; times]);
+            parts[1].extend(vec![*second; times]);
+        }
+    }
+    Batch {
+        times: Int64Array::from(vec![1_000_000; parts[0].len()]),
+        keys: KeyRows::of_parts(parts.map(text_column).to_vec()),
+        ..records_of_alike()
+    }
+}
+
+#[test]
+fn a_part_that_is_not_listed_counts_under_the_name_of_its_column() {
+    let long = [0xff; 4096];
+    let written: [Option<&[u8]>; 7] = [
+        Some(b"a/b"),
+        Some(b"c"),
+        Some(b"rest/%"),
+        Some(b""),
+        Some(b"a%2Fb"),
+        None,
+        Some(&long),
+    ];
+    let batch = records_of_pairs(&written);
+    let names = [None, Some("rest/%")];
+    for first_name in names {
+        for second_name in names {
+            let lists = [first_name, second_name].map(|name| {
+                let listed = [Some("a/b"), Some("c"), name];
+                listed.into_iter().flatten().collect::<Vec<&str>>()
+            });
+            let mut expected: BTreeMap<String, i128> = BTreeMap::new();
+            let mut keys = Vec::new();
+            for first in &lists[0] {
+                for second in &lists[1] {
+                    keys.push(join_parts(&[first, second]));
+                }
+            }
+            let mut times = 0;
+            for first in written {
+                for second in written {
+                    times += 1;
+                    let first = named(first, &lists[0], first_name);
+                    let second = named(second, &lists[1], second_name);
+                    if let (Some(first), Some(second)) = (first, second) {
+                        *expected.entry(join_parts(&[first, second])).or_default() += times;
+                    }
+                }
+            }
+            let other = [first_name, second_name].map(|name| name.map(str::to_owned));
+            let other = match other {
+                [None, None] => Vec::new(),
+                named => named.to_vec(),
+            };
+            let found = counted_records(&keys, other, &batch);
+            let found: BTreeMap<String, i128> = keys.into_iter().zip(found).collect();
+            assert_eq!(found, expected, "{first_name:?}, {second_name:?}");
+        }
+    }
+}
+
+/// The name that a part counts under; `None` where its record is dropped.
+fn named<'a>(
+    written: Option<&'a [u8]>,
+    listed: &[&'a str],
+    other: Option<&'a str>,
+) -> Option<&'a str> {
+    let written = written?;
+    let own = listed.iter().find(|text| text.as_bytes() == written);
+    own.copied().or(other)
 }

@@ -2,6 +2,7 @@
 //! spread over partitions, and whether intervals cover.
 
 mod quantiles;
+mod unlisted;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

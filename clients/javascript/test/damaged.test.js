@@ -57,6 +57,17 @@ test("keys of several columns have a part for each, and users no margins", () =>
   assert.throws(() => table.margin("users"), SynopsisError);
   const ofUsers = byKey({ columns: [{ statistic: "users", unit: 1 }] }, { target: { counts: { max_keys: 1, parts: [] } } });
   assert.throws(() => parse({ ...ofUsers, values: [10, 20] }).keyTable().margin(), /do not add up/);
+  assert.throws(() => parse({ ...ofUsers, values: [10, 20] }).keyTable().shares(), /it has no shares/);
+  const [ch, de] = table.shares();
+  assert.deepEqual([Object.keys(ch), ch.parts], [["key", "parts", "records", "sum"], { country: "CH", shop: "a" }]);
+  assert.deepEqual([ch.records.value, ch.records.value + de.records.value], [11 / 28, 1]);
+  assert.deepEqual(table.shares("shop")[0].records.value, 1);
+  assert.throws(() => table.shares("device"), /no parts 'device', only country, shop/);
+  assert.throws(() => parse(byKey()).keyTable().shares("country"), /they are one column/);
+  // A sum of values below 0 is no part of a whole; without records its keys have none.
+  const { target } = byKey();
+  const below = { counts: { ...target.counts, value: { column: "amount", min: -1, max: 9 } } };
+  assert.deepEqual(Object.keys(parse(byKey({}, { target: below })).keyTable().shares()[0]), ["key", "records"]);
   const names = /two or three different names/;
   for (const columns of [["country"], ["a", "a"], ["a", "users"], ["a", "sum_lower"], ["a", ""], ["a", "b", "c", "d"], "country", [1, 2]]) {
     refuses(shops({ key_columns: columns }), names);

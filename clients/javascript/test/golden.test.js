@@ -120,8 +120,25 @@ function checkReading(synopsis, { reading, table, over, degree, bandwidths, poin
   if (known(there).length) same(known(here), known(there), tolerance, what);
 }
 
+/** The shares of all keys; an interval may be off by a part of its length. */
+function checkShares(table, { columns, readings, rows }, tolerance, wide) {
+  const found = table.shares(...columns);
+  assert.deepEqual(found.map(({ key }) => key), table.keys);
+  assert.deepEqual(Object.keys(found[0]), ["key", "parts", ...readings]);
+  for (const [at, stated] of rows.entries()) {
+    assert.deepEqual(found[at].parts, table.parts(found[at].key));
+    for (const [i, { value, interval }] of stated.entries()) {
+      const own = found[at][readings[i]];
+      const what = `share of ${readings[i]} of ${found[at].key} by ${columns}`;
+      assert.deepEqual([own.value === null, own.pointwise === null], [value === null, interval === null], what);
+      if (value !== null) same([own.value], [value], tolerance, what, 1);
+      if (interval) same(own.pointwise, interval, wide, `interval of ${what}`, interval[1] - interval[0] || 1e-9);
+    }
+  }
+}
+
 /** The rows of a table by key, and its largest keys by each reading. */
-function checkKeys(synopsis, { readings, rows, top, parts, margins, tolerance, half_width_tolerance: wide }) {
+function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, tolerance, half_width_tolerance: wide }) {
   const table = synopsis.keyTable();
   if (parts) assert.deepEqual(table.keys.map((key) => Object.values(table.parts(key))), parts);
   for (const { columns, readings, rows } of margins ?? []) {
@@ -137,6 +154,7 @@ function checkKeys(synopsis, { readings, rows, top, parts, margins, tolerance, h
       }
     }
   }
+  for (const stated of shares ?? []) checkShares(table, stated, tolerance, wide);
   assert.deepEqual(table.readings, readings);
   assert.deepEqual(table.rows().map(({ key }) => key), rows.map(({ key }) => key));
   for (const [i, reading] of readings.entries()) {

@@ -22,6 +22,7 @@ const ends: Float64Array = tables.on([[0, 1]], { function: "probability", table:
 const byKey: KeyTable = synopsis.keyTable();
 const largest: string[] = byKey.top(3, "mean").keys;
 const late95: number | null = byKey.quantile("JFK", 0.95).value;
+const ofCountry: number | null | undefined = byKey.shares("country")[0]!.records?.value;
 const p50: [number, number] | null | undefined = byKey.row("JFK").p50?.pointwise;
 const users: [number, number] | null | undefined = byKey.row("CH").users?.pointwise;
 const { target } = synopsis.meta;
@@ -32,4 +33,4 @@ synopsis.evaluate(1, "furthest");
 synopsis.as({ function: "mean" });
 // @ts-expect-error a synopsis is only made by parse
 new Synopsis();
-export { again, answer, band, bayes, bounds, box, ends, error, grid, inRange, largest, late, median, ratio, seen, smooth20, users };
+export { again, answer, band, bayes, bounds, box, ends, error, grid, inRange, largest, late, median, ofCountry, ratio, seen, smooth20, users };

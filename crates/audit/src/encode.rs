@@ -14,6 +14,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::messages::{ColumnTypes, InputMessage, InputRow, TextForm};
+use bernstream_kafka::source::record::is_integer;
 use bernstream_release::source::Columns;
 use bernstream_synopsis::IdType;
 use bernstream_synopsis::key_parts::split_key;
@@ -133,18 +134,24 @@ impl BatchColumns {
     }
 }
 
-/// The part of a key that stands in a column of its own; of what is the text of no such key each part is all of it.
+/// The part of a key that stands in a column of its own; of what is the text of no such key each part is all of it. Where only integers are
+/// parts, a name such as that of what is not listed is one that is hardly listed.
 fn part_of_key(key: &[u8], part: usize, columns: &Columns) -> Vec<u8> {
     let parts = std::str::from_utf8(key)
         .ok()
         .and_then(|key| split_key(key, columns.key.len()));
-    match parts.as_ref().and_then(|parts| parts.get(part)) {
+    let own = match parts.as_ref().and_then(|parts| parts.get(part)) {
         Some(part) => part.as_bytes().to_vec(),
         None => key.to_vec(),
+    };
+    let is_typed = columns.key_types.get(part) == Some(&Some(IdType::Integer));
+    match std::str::from_utf8(&own) {
+        Ok(text) if is_typed && !is_integer(text) => name_as_integer(&own),
+        _ => own,
     }
 }
 
-/// A name as an integer, where only integers are users; what is no name stays as it is. Two of the few names have two integers.
+/// A name as an integer, where only integers are users or keys; what is no name stays as it is. Two of the few names have two integers.
 fn name_as_integer(name: &[u8]) -> Vec<u8> {
     if !(1..LONGEST_NAME).contains(&name.len()) || !name.is_ascii() {
         return name.to_vec();

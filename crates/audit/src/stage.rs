@@ -63,6 +63,15 @@ impl<'a> BackgroundStream<'a> {
         }
     }
 
+    /// Keys that are not declared, where they count under a name: more of them than such a name is.
+    pub fn unlisted_keys(&self) -> Vec<Option<Arc<[u8]>>> {
+        if self.subject.plan.rules.other.is_empty() {
+            return Vec::new();
+        }
+        let keys: [&[u8]; 2] = [b"not listed", b"not listed either"];
+        keys.map(|key| Some(key.into())).to_vec()
+    }
+
     /// The first window, whose records are many.
     pub fn full_window(&self) -> Span {
         self.windows.first().copied().unwrap_or(Span::ALL)

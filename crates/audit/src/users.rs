@@ -134,7 +134,8 @@ fn counted_key_pairs(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Neighbourin
         let mut rows = Vec::new();
         for window in &stage.windows {
             let time = BackgroundStream::time_in_window(*window, 0.3);
-            for key in stage.keys().into_iter().take(most_keys as usize + 2) {
+            let declared = stage.keys().into_iter().take(most_keys as usize + 2);
+            for key in declared.chain(stage.unlisted_keys()) {
                 let row = stage.neighbour_row(time, key, domain_corner(&stage.ends, corner));
                 rows.extend(repeated_row(&row, count));
             }

@@ -291,9 +291,11 @@ impl Sections {
         validate::share_the_slot(privacy.total, &mut releases);
         let mut key = Vec::new();
         let mut keys = None;
+        let mut other = Vec::new();
         if let Some(settings) = input.key {
             key = settings.columns;
             keys = Some(settings.values);
+            other = settings.other;
         }
         let columns = Columns {
             time: input.time,
@@ -324,6 +326,7 @@ impl Sections {
                 allowed_lateness: schedule.allowed_lateness,
                 max_future_skew: schedule.max_future_skew,
                 keys,
+                other,
                 cap,
             },
             privacy,

@@ -77,12 +77,20 @@ pub(crate) fn canonical_json(settings: &WorkerSettings) -> String {
 }
 
 /// The columns of the key and its values; of several columns a value is the text of [`key_parts`](bernstream_synopsis::key_parts).
+/// With `other` the names of what is not listed, of each column.
 pub(crate) fn keys_text(settings: &WorkerSettings) -> Value {
     let values = &settings.windows.keys;
-    match settings.columns.key.as_slice() {
+    let mut text = match settings.columns.key.as_slice() {
         several @ [_, _, ..] => json!({ "columns": several, "values": values }),
         one_or_none => json!({ "column": one_or_none.first(), "values": values }),
+    };
+    // Absent without a name, as earlier programs recorded it.
+    match settings.windows.other.as_slice() {
+        [] => {}
+        [only] => text["other"] = json!(only),
+        several => text["other"] = json!(several),
     }
+    text
 }
 
 /// The input that a ledger is bound to; [`add_declared_types`] adds the form of its records.

@@ -194,6 +194,7 @@ fn own_name(path: &str) -> Option<&'static str> {
         "schemas.descriptor" => "the descriptor of input.kafka.format",
         "schemas" => "the schemas of input.kafka.format",
         "keys.type" | "keys.types" => "input.key.type",
+        "keys.other" => "input.key.other",
         "keys" => "input.key",
         _ => return None,
     };

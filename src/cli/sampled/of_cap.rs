@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use arrow_array::Array;
 
-use super::tally::{has_user, is_listed};
+use super::tally::has_user;
 use crate::cli::cap::CapLoss;
 use crate::cli::progress::part_in_words;
 use bernstream_config::WorkerSettings;
 use bernstream_kafka::check::TopicCheck;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{Cap, WindowRules};
+use bernstream_release::window::{Cap, KeyGroups, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Number of users that are followed, each of their windows counting as one. Records of others are not looked at.
@@ -19,6 +19,7 @@ const MOST_USER_WINDOWS: usize = 1_000_000;
 /// Numbers of records and keys of a sample that each user has in each window and period: caps are for these.
 pub struct CapTally<'a> {
     rules: &'a WindowRules,
+    keys: Option<KeyGroups>,
     /// Caps on the keys of a user.
     key_caps: Vec<KeyCap<'a>>,
     counts: HashMap<UserWindow, UserCount>,
@@ -36,8 +37,8 @@ struct KeyCap<'a> {
 #[derive(Default)]
 struct UserCount {
     records: u64,
-    /// Different keys, where there is a cap on them.
-    keys: HashSet<Vec<u8>>,
+    /// Different keys by their places, where there is a cap on them: all that is not listed may be one.
+    keys: HashSet<u32>,
 }
 
 /// A user in a window, within a period.
@@ -63,6 +64,7 @@ impl<'a> CapTally<'a> {
         }
         CapTally {
             rules: &settings.windows,
+            keys: KeyGroups::of_rules(&settings.windows),
             key_caps,
             counts: HashMap::new(),
             is_full: false,
@@ -71,7 +73,15 @@ impl<'a> CapTally<'a> {
 
     pub fn count(&mut self, batch: &Batch) {
         let Some(cap) = &self.rules.cap else { return };
+        let groups = match (&self.keys, &batch.keys) {
+            (Some(groups), Some(keys)) => groups.groups_of_rows(keys),
+            _ => Vec::new(),
+        };
         for row in 0..batch.times.len() {
+            let group = groups.get(row).copied().flatten();
+            if self.keys.is_some() && group.is_none() {
+                continue;
+            }
             let Some(user) = user_window_of(self.rules, cap, batch, row) else {
                 continue;
             };
@@ -81,11 +91,8 @@ impl<'a> CapTally<'a> {
             }
             let count = self.counts.entry(user).or_default();
             count.records += 1;
-            let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
-            if let Some(key) = key.filter(|_| !self.key_caps.is_empty())
-                && !count.keys.contains(&*key)
-            {
-                count.keys.insert(key.into_owned());
+            if !self.key_caps.is_empty() {
+                count.keys.extend(group);
             }
         }
     }
@@ -180,15 +187,13 @@ impl<'a> CapTally<'a> {
     }
 }
 
-/// The user of a record, if a window takes it: the releases may drop it all the same.
+/// The user of a record with a listed key, if a window takes it: the releases may drop it all the same.
 fn user_window_of(rules: &WindowRules, cap: &Cap, batch: &Batch, row: usize) -> Option<UserWindow> {
     let time = batch
         .times
         .is_valid(row)
         .then(|| Timestamp::from_micros(batch.times.value(row)))?;
-    let is_taken = rules.has_window(time, batch.message_time)
-        && is_listed(rules, batch, row)
-        && has_user(batch, row);
+    let is_taken = rules.has_window(time, batch.message_time) && has_user(batch, row);
     let user = batch
         .units
         .as_ref()

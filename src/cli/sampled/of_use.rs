@@ -17,6 +17,7 @@ pub fn checks_of_use(tally: &SampleTally<'_>, least: u64) -> Vec<TopicCheck> {
         in_time,
         times,
         with_listed_key,
+        under_other,
         ..
     } = *tally;
     let mut checks = Vec::new();
@@ -49,9 +50,11 @@ pub fn checks_of_use(tally: &SampleTally<'_>, least: u64) -> Vec<TopicCheck> {
         );
     }
     if tally.has_keys() && records > 0 {
-        let others = unlisted_in_words(&tally.commonest_unlisted());
-        let what =
-            format!("records in them have a listed key: {with_listed_key} of {records}{others}");
+        let mut what = format!("records in them have a listed key: {with_listed_key} of {records}");
+        if tally.has_other() {
+            what += &format!(", {under_other} of them as what is not listed (input.key.other)");
+        }
+        what += &unlisted_in_words(&tally.commonest_unlisted());
         let remedy = "correct the keys of [input.key], or its column";
         checks.push(
             UsableShare {

@@ -6,7 +6,7 @@ use arrow_array::Array;
 
 use bernstream_config::WorkerSettings;
 use bernstream_release::source::Batch;
-use bernstream_release::window::{LONGEST_UNIT, RecordLabel, ReleaseInput, WindowRules};
+use bernstream_release::window::{KeyGroups, LONGEST_UNIT, RecordLabel, ReleaseInput, WindowRules};
 use bernstream_synopsis::clock::Timestamp;
 
 /// Number of different keys that are counted and not listed. Those that come later are none of the commonest, most often.
@@ -15,13 +15,16 @@ const MOST_KEYS: usize = 10_000;
 /// Numbers of records of a sample that are of use. Counts without noise.
 pub struct SampleTally<'a> {
     rules: &'a WindowRules,
+    keys: Option<KeyGroups>,
     pub records: u64,
     pub in_window: u64,
     /// Records in a window that came before its cutoff.
     pub in_time: u64,
     pub times: Option<EventTimes>,
+    /// Records that count under a key, and those of them whose key has a part that stands for what is not listed.
     pub with_listed_key: u64,
-    /// Number of records with each other key.
+    pub under_other: u64,
+    /// Number of records with each key that is not listed.
     unlisted: BTreeMap<Vec<u8>, u64>,
     pub releases: Vec<ReleaseTally<'a>>,
 }
@@ -68,11 +71,13 @@ impl<'a> SampleTally<'a> {
         });
         SampleTally {
             rules: &settings.windows,
+            keys: KeyGroups::of_rules(&settings.windows),
             records: 0,
             in_window: 0,
             in_time: 0,
             times: None,
             with_listed_key: 0,
+            under_other: 0,
             unlisted: BTreeMap::new(),
             releases: releases.collect(),
         }
@@ -92,8 +97,8 @@ impl<'a> SampleTally<'a> {
             times.first = times.first.min(time);
             times.last = times.last.max(time);
         }
+        self.count_keys(batch);
         for row in 0..batch.times.len() {
-            self.count_key(batch, row);
             let has_user = self.rules.cap.is_none() || has_user(batch, row);
             for release in self.releases.iter_mut().filter(|_| has_user) {
                 release.count(batch, row);
@@ -109,25 +114,33 @@ impl<'a> SampleTally<'a> {
         message.is_none_or(|message| message < cutoff)
     }
 
-    fn count_key(&mut self, batch: &Batch, row: usize) {
-        if self.rules.keys.is_none() {
-            return;
-        }
-        let Some(key) = batch.keys.as_ref().and_then(|keys| keys.get(row)) else {
+    fn count_keys(&mut self, batch: &Batch) {
+        let (Some(groups), Some(keys)) = (&self.keys, &batch.keys) else {
             return;
         };
-        if is_listed(self.rules, batch, row) {
-            self.with_listed_key += 1;
-        } else if let Some(records) = self.unlisted.get_mut(&*key) {
-            *records += 1;
-        } else if self.unlisted.len() < MOST_KEYS {
-            self.unlisted.insert(key.into_owned(), 1);
+        for (row, group) in groups.groups_of_rows(keys).into_iter().enumerate() {
+            let is_other = group.is_some_and(|group| groups.is_of_others(group));
+            self.with_listed_key += u64::from(group.is_some());
+            self.under_other += u64::from(is_other);
+            let Some(key) = keys.get(row).filter(|_| is_other || group.is_none()) else {
+                continue;
+            };
+            if let Some(records) = self.unlisted.get_mut(&*key) {
+                *records += 1;
+            } else if self.unlisted.len() < MOST_KEYS {
+                self.unlisted.insert(key.into_owned(), 1);
+            }
         }
     }
 
     /// Tells whether keys are listed.
     pub fn has_keys(&self) -> bool {
-        self.rules.keys.is_some()
+        self.keys.is_some()
+    }
+
+    /// Tells whether something that is not listed has a name to count under.
+    pub fn has_other(&self) -> bool {
+        self.rules.other.iter().any(Option::is_some)
     }
 
     /// The keys that are not listed, the commonest first.
@@ -161,15 +174,6 @@ impl ReleaseTally<'_> {
             DomainPosition::Outside => {}
         }
     }
-}
-
-/// Tells whether a record has a key that is listed, where keys are.
-pub(super) fn is_listed(rules: &WindowRules, batch: &Batch, row: usize) -> bool {
-    let Some(listed) = &rules.keys else {
-        return true;
-    };
-    let key = batch.keys.as_ref().and_then(|keys| keys.get(row));
-    key.is_some_and(|key| listed.iter().any(|listed| listed.as_bytes() == &*key))
 }
 
 /// Tells whether a record has a user who can be told apart.

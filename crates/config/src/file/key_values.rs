@@ -32,6 +32,22 @@ pub struct WrittenPartValues {
     pub values: Spanned<Vec<Spanned<String>>>,
 }
 
+/// `other` of `key`.
+#[derive(Clone, Debug)]
+pub enum WrittenOther {
+    /// One name, for each column.
+    Text(String),
+    /// The names of some columns.
+    OfColumns(Vec<WrittenOtherName>),
+}
+
+/// The name of everything that is not listed of one column of the key.
+#[derive(Clone, Debug)]
+pub struct WrittenOtherName {
+    pub column: String,
+    pub name: Spanned<String>,
+}
+
 /// Written by hand, because an untagged enum would lose the positions of everything inside.
 impl<'de> Deserialize<'de> for WrittenKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -63,6 +79,35 @@ impl<'de> Visitor<'de> for KeysVisitor {
             columns.push(WrittenPartValues { column, values });
         }
         Ok(WrittenKeys::Combined(columns))
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenOther {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OtherVisitor)
+    }
+}
+
+struct OtherVisitor;
+
+impl<'de> Visitor<'de> for OtherVisitor {
+    type Value = WrittenOther;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name in quotes, such as \"other\", or a table of names of columns")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<WrittenOther, E> {
+        Ok(WrittenOther::Text(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WrittenOther, A::Error> {
+        let mut columns = Vec::new();
+        while let Some(column) = map.next_key()? {
+            let name = map.next_value()?;
+            columns.push(WrittenOtherName { column, name });
+        }
+        Ok(WrittenOther::OfColumns(columns))
     }
 }
 
@@ -113,6 +158,23 @@ impl JsonSchema for WrittenKeys {
                 ],
             } },
             { "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } } },
+        ] })
+    }
+}
+
+impl JsonSchema for WrittenOther {
+    fn schema_name() -> Cow<'static, str> {
+        "WrittenOther".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "string" },
+            { "type": "object", "additionalProperties": { "type": "string" } },
         ] })
     }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::file::key_values::WrittenKeys;
+use crate::file::key_values::{WrittenKeys, WrittenOther};
 use crate::file::release::Releases;
 use crate::text::values::Time;
 use crate::text::{Field, Spanned, each};
@@ -79,6 +79,8 @@ pub struct KeyTable {
     pub values: Field<WrittenKeys>,
     /// the path of a text file with one key a line in quotes, in place of `values`; of several columns a CSV file
     pub values_file: Field<String>,
+    /// a name such as "other", the key of all records whose key is not listed; where `values` are combined that of each column, or { country = "other" } for some of them
+    pub other: Field<WrittenOther>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

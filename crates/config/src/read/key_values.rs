@@ -7,6 +7,7 @@ use crate::file;
 use crate::file::{WrittenKey, WrittenKeys, WrittenPartValues};
 use crate::read::key_file;
 use crate::read::key_file::MOST_KEYS;
+use crate::read::key_other::{OtherNames, read_other};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::record::{IdType, is_integer};
 use bernstream_synopsis::key_parts::{MOST_PARTS, is_part_name, join_parts};
@@ -17,12 +18,15 @@ pub struct KeySettings {
     pub columns: Vec<String>,
     /// The keys; of several columns the text of the parts together ([`join_parts`]).
     pub values: Vec<String>,
+    /// The name of what is not listed of each column, where it has one; none at all without `other`.
+    pub other: Vec<Option<String>>,
 }
 
-/// Columns of a key, as far as they are sound, and the types that are declared of them.
+/// Columns of a key, as far as they are sound, and the types that are declared of them, with the names of what is not listed.
 struct KeyParts {
     columns: Vec<String>,
     types: Vec<Option<IdType>>,
+    other: OtherNames,
 }
 
 impl KeyParts {
@@ -54,9 +58,16 @@ pub fn read_key(
             column.map(|column| vec![column.into_inner()])
         }
     };
+    // The names are compared with the columns, and have no fault that is known where these have one.
+    let other = match &columns {
+        Ok(columns) => read_other(document, written.other, columns),
+        Err(_) => Ok(OtherNames::default()),
+    };
+    let other_fault = other.as_ref().err().copied();
     let parts = KeyParts {
         columns: columns.clone().unwrap_or_default(),
         types,
+        other: other.unwrap_or_default(),
     };
     let values = match written.values_file {
         Some(_) if written.values.is_some() => {
@@ -65,10 +76,15 @@ pub fn read_key(
         Some(path) => keys_of_file(document, path, &parts),
         None => listed_keys(document, &place, written.values, columns.is_ok(), &parts),
     };
-    Ok(KeySettings {
+    let settings = KeySettings {
         columns: columns?,
         values: values?,
-    })
+        other: parts.other.into_texts(),
+    };
+    match other_fault {
+        Some(reported) => Err(reported),
+        None => Ok(settings),
+    }
 }
 
 /// The types that are declared of the columns; whether there is one for each is checked where formats are.
@@ -152,9 +168,32 @@ fn listed_keys(
     }
     let place = values.span();
     match values.into_inner() {
-        WrittenKeys::Listed(keys) => Ok(keys_of_list(document, keys, parts)),
+        WrittenKeys::Listed(keys) => {
+            let keys = keys_of_list(document, keys, parts);
+            with_other_key(document, keys, parts)
+        }
         WrittenKeys::Combined(columns) => keys_of_product(document, place, columns, parts),
     }
+}
+
+/// Adds the key of what is not listed to keys that are listed one by one.
+fn with_other_key(
+    document: &mut Document<'_>,
+    mut keys: Vec<String>,
+    parts: &KeyParts,
+) -> Checked<Vec<String>> {
+    if parts.columns.len() != 1 {
+        parts.other.must_be_absent(document)?;
+        return Ok(keys);
+    }
+    parts.other.add_name(document, 0, &mut keys)?;
+    if keys.len() > MOST_KEYS
+        && let Some(place) = &parts.other.place
+    {
+        let what = format!("makes {} keys, more than {MOST_KEYS}", keys.len());
+        return Err(document.fault(place.clone(), what, "list a key less"));
+    }
+    Ok(keys)
 }
 
 fn keys_of_list(
@@ -240,7 +279,7 @@ fn check_part(
     Ok(())
 }
 
-/// Every combination of the values of the columns, those of the last column fastest.
+/// Every combination of the values of the columns, the name of what is not listed among them, those of the last column fastest.
 fn keys_of_product(
     document: &mut Document<'_>,
     place: Range<usize>,
@@ -261,7 +300,10 @@ fn keys_of_product(
             continue;
         };
         match values_of_part(document, part, values, parts) {
-            Ok(texts) => lists[part] = Some(texts),
+            Ok(mut texts) => match parts.other.add_name(document, part, &mut texts) {
+                Ok(()) => lists[part] = Some(texts),
+                Err(reported) => faulty = Some(reported),
+            },
             Err(reported) => faulty = Some(reported),
         }
     }
@@ -341,12 +383,14 @@ fn keys_of_file(
              {header},..; a part with a comma or a quote stands in quotes",
             parts.columns.join(",")
         );
-        return keys.map_err(|faults| document.fault(place, faults.join("; "), hint));
+        let keys = keys.map_err(|faults| document.fault(place, faults.join("; "), hint))?;
+        return with_other_key(document, keys, parts);
     }
     let header = parts.columns.first().map_or("", String::as_str);
     let keys = key_file::read_key_file(path.get_ref(), header, |key| parts.can_be(0, key));
-    keys.map_err(|faults| {
+    let keys = keys.map_err(|faults| {
         let hint = "one key a line, each once; no header, quotes, commas or comments: keys that have them are listed in `values`";
         document.fault(place, faults.join("; "), hint)
-    })
+    })?;
+    with_other_key(document, keys, parts)
 }

@@ -15,6 +15,7 @@ mod share;
 pub mod draft;
 pub mod format;
 pub mod input;
+pub mod key_other;
 pub mod key_values;
 pub mod ledger;
 pub mod output;

@@ -46,7 +46,7 @@ impl KeyRows {
             return only.get(row).map(Cow::Borrowed);
         }
         let mut joined = Vec::new();
-        self.join_row(row, usize::MAX, &mut joined)?;
+        self.join_row(row, usize::MAX, own_part, &mut joined)?;
         Some(Cow::Owned(joined))
     }
 
@@ -57,32 +57,51 @@ impl KeyRows {
         longest: usize,
         convert: impl Fn(&[u8]) -> Option<T>,
     ) -> Vec<Option<T>> {
-        let [first, _, ..] = self.parts.as_slice() else {
-            return match self.parts.first() {
-                Some(only) => only.map_rows(convert),
-                None => Vec::new(),
-            };
-        };
+        match self.parts.as_slice() {
+            [only] => only.map_rows(convert),
+            _ => self.map_renamed_keys(longest, own_part, convert),
+        }
+    }
+
+    /// [`KeyRows::map_keys`], of keys whose parts have the names that `rename` gives them, by their places.
+    pub(crate) fn map_renamed_keys<'r, T: Copy>(
+        &'r self,
+        longest: usize,
+        rename: impl Fn(usize, &'r [u8]) -> &'r [u8],
+        convert: impl Fn(&[u8]) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let rows = self.parts.first().map_or(0, TextColumn::len);
         let mut joined = Vec::with_capacity(longest);
-        let mut all = Vec::with_capacity(first.len());
-        for row in 0..first.len() {
-            let key = self.join_row(row, longest, &mut joined);
+        let mut all = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let key = self.join_row(row, longest, &rename, &mut joined);
             all.push(key.and_then(|()| convert(&joined)));
         }
         all
     }
 
-    /// Writes the key of a row to `joined`; `None` where a part is null, or the parts are longer than `longest` bytes.
-    fn join_row(&self, row: usize, longest: usize, joined: &mut Vec<u8>) -> Option<()> {
+    /// Writes the key of a row to `joined`, its parts renamed; `None` where a part is null, or the parts are longer than `longest` bytes.
+    fn join_row<'r>(
+        &'r self,
+        row: usize,
+        longest: usize,
+        rename: impl Fn(usize, &'r [u8]) -> &'r [u8],
+        joined: &mut Vec<u8>,
+    ) -> Option<()> {
         joined.clear();
         let mut left = longest;
         for (place, part) in self.parts.iter().enumerate() {
-            let part = part.get(row)?;
+            let part = rename(place, part.get(row)?);
             left = left.checked_sub(part.len())?;
             key_parts::append_part(joined, part, place == 0);
         }
         Some(())
     }
+}
+
+/// A part as it stands in the record.
+fn own_part(_place: usize, part: &[u8]) -> &[u8] {
+    part
 }
 
 impl From<BinaryArray> for KeyRows {

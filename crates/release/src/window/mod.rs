@@ -15,6 +15,7 @@ mod unit_keys;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;
+pub use keys::KeyGroups;
 pub use open::survival_rank;
 pub use part::{Window, WindowGroup, WindowPart};
 pub use router::LONGEST_UNIT;

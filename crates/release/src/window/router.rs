@@ -109,7 +109,7 @@ impl RecordRouter<'_> {
             && !found.is_empty()
         {
             let groups = groups.get_or_insert_with(|| match &batch.keys {
-                Some(column) => column.map_keys(keys.longest(), |key| keys.group_of(key)),
+                Some(column) => keys.groups_of_rows(column),
                 None => Vec::new(),
             });
             keep_accepted(found, counts, |routed| {

@@ -19,6 +19,9 @@ pub struct WindowRules {
     pub max_future_skew: Duration,
     /// The declared group keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
+    /// The name, for each part of the key in their order, of everything that is not listed there; of a part without one such records are
+    /// dropped. Empty where no part has one. Keys with these names are among `keys`.
+    pub other: Vec<Option<String>>,
     /// Limit on what a user may contribute; without it every record is a unit of its own.
     pub cap: Option<Cap>,
 }

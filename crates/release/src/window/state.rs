@@ -50,7 +50,7 @@ impl WindowStore {
         next: Span,
         backfill_until: Option<Timestamp>,
     ) -> Self {
-        let keys = rules.keys.as_deref().map(KeyGroups::new);
+        let keys = KeyGroups::of_rules(&rules);
         let records = forms.iter().map(|_| ChunkRecords::default()).collect();
         let refilled = next.start;
         WindowStore {

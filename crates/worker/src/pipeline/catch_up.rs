@@ -65,6 +65,7 @@ mod tests {
             allowed_lateness: 3 * HOUR,
             max_future_skew: HOUR,
             keys: None,
+            other: Vec::new(),
             cap: None,
         }
     }

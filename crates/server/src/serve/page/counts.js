@@ -4,7 +4,7 @@ import { roundOut } from "./axes.js";
 import { drawBars, heightOf } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { png } from "./download.js";
-import { barScale, capsInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
+import { barScale, capsInWords, marginInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
 import { isPlace } from "./keytable.js";
 import { isByKey } from "./kinds.js";
 import { drawChart, shownWindow } from "./overtime.js";
@@ -23,7 +23,7 @@ const PICTURE = { size: 15, width: 900 };
 
 export class Counts {
   #changed;
-  #chosen = { by: undefined, row: undefined };
+  #chosen = { by: undefined, row: undefined, part: undefined };
   /** The key over time of each release where none was chosen: the largest of the window that was shown first. */
   #first = new Map();
   #isAll = false;
@@ -38,6 +38,10 @@ export class Counts {
       this.#chosen.by = event.target.value;
       changed();
     });
+    byId("counted-part").addEventListener("change", (event) => {
+      this.#chosen.part = event.target.value || undefined;
+      changed();
+    });
     byId("counted-find").addEventListener("input", changed);
     byId("counted-all").addEventListener("click", () => {
       this.#isAll = !this.#isAll;
@@ -50,47 +54,53 @@ export class Counts {
     });
   }
 
-  /** The number and the key that a link asks for. */
-  want(by, row) {
-    this.#chosen = { by, row };
+  /** The number, the key and the column of sums that a link asks for. */
+  want({ by, row, part }) {
+    this.#chosen = { by, row, part };
   }
 
-  /** The number and the key that were chosen. */
+  /** The number, the key and the column of sums that were chosen. */
   get chosen() {
     return this.#chosen;
   }
 
   /** Draws the keys of the window, or hides them where there are none. */
   draw(look) {
-    const { meta, synopsis } = look.entry;
+    const { meta } = look.entry;
     const isShown = isByKey(meta);
     byId("counted").hidden = !isShown;
     byId("counted-time").hidden = !isShown;
     if (!isShown) return;
+    const synopsis = this.#summed(look.entry.synopsis);
     const reading = readingOf(synopsis, this.#chosen.by);
     const rows = shownRows(synopsis, reading);
     const row = this.#rowOf(meta, rows);
-    this.#drawRows(look.entry, rows, reading, row);
+    drawParts(look.entry.synopsis.table, this.#chosen.part);
+    this.#drawRows({ ...look.entry, synopsis }, rows, reading, row);
+    say(byId("counted-caps"), `${capsInWords(meta)}${marginInWords(meta, look.entry.synopsis.table, this.#chosen.part)}`);
     this.#drawTime(look, reading, row);
   }
 
   /** The sentence for a window. */
-  sentence({ meta, synopsis }) {
+  sentence({ meta, synopsis: whole }) {
+    const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
     return ofKeys(meta, shownRows(synopsis, reading), reading);
   }
 
   /** Fills the table of the page: the key that was chosen, window by window. */
-  drawTable({ entry: { meta, synopsis }, series }) {
+  drawTable({ entry: { meta, synopsis: whole }, series }) {
+    const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
     const row = this.#rowOf(meta, shownRows(synopsis, reading));
     fill(`${capital(readingName(meta, reading))} of ${shownKey(row)} in each window, rounded to the noise; lower and upper cover the noise of one number with 95 % probability`,
       ["from", "to", "value", "lower to upper"],
-      rowOverTime(series, reading, row).map(({ entry, words, interval }) => [instant(entry.meta.window.start), instant(entry.meta.window.end), words, interval]));
+      this.#rowOverTime(series, reading, row).map(({ entry, words, interval }) => [instant(entry.meta.window.start), instant(entry.meta.window.end), words, interval]));
   }
 
   /** The rows as a picture in a data URL. */
-  picture({ entry: { meta, synopsis } }) {
+  picture({ entry: { meta, synopsis: whole } }) {
+    const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
     const rows = shownRows(synopsis, reading);
     const canvas = element("canvas");
@@ -104,11 +114,16 @@ export class Counts {
     return found;
   }
 
+  /** A synopsis with its sums by the chosen column in place of its table, where it has them. */
+  #summed({ meta, table }) {
+    return { meta, table: table.margin(this.#chosen.part) };
+  }
+
   /** The key over time. */
   #rowOf({ pipeline, release }, rows) {
     const has = (key) => rows.some((one) => one.key === key);
     if (has(this.#chosen.row)) return this.#chosen.row;
-    const id = JSON.stringify([pipeline, release]);
+    const id = JSON.stringify([pipeline, release, this.#chosen.part]);
     if (!has(this.#first.get(id))) this.#first.set(id, rows[0].key);
     return this.#first.get(id);
   }
@@ -126,8 +141,7 @@ export class Counts {
     say(byId("counted-caption"), `${capital(readingName(meta, reading))} by key. ${ofKeys(meta, rows, reading)}`);
     say(byId("counted-number"), readingName(meta, reading));
     say(byId("counted-none"), found.length === 0 ? "No key has this in its name." : "");
-    say(byId("counted-caps"), capsInWords(meta));
-    const signature = JSON.stringify([meta.pipeline, meta.release, name, reading, wanted, this.#isAll, chosen]);
+    const signature = JSON.stringify([meta.pipeline, meta.release, name, reading, this.#chosen.part, wanted, this.#isAll, chosen]);
     if (signature === this.#signature) return;
     this.#signature = signature;
     const scale = barScale(rows, reading);
@@ -155,9 +169,10 @@ export class Counts {
   }
 
   #drawTime({ entry, series }, reading, row) {
-    const { meta, synopsis } = entry;
+    const { meta } = entry;
+    const synopsis = this.#summed(entry.synopsis);
     const end = Math.max(series.indexOf(entry) + 1, Math.min(series.length, WINDOWS));
-    this.#shown = rowOverTime(series.slice(Math.max(0, end - WINDOWS), end), reading, row);
+    this.#shown = this.#rowOverTime(series.slice(Math.max(0, end - WINDOWS), end), reading, row);
     byId("counted-time").hidden = this.#shown.length < 2;
     if (byId("counted-time").hidden) return;
     const name = readingName(meta, reading);
@@ -172,17 +187,31 @@ export class Counts {
     const shared = meta.panes?.step === undefined ? "" : " Neighbouring windows share records and noise.";
     say(byId("counted-hint"), `The interval holds with 95\u00a0% probability for one window.${many}${shared} Choose a key in the table above; click a window to go there.`);
   }
+
+  /** A key window by window, as `shownRow` says it; without the windows that lack the key or the number. */
+  #rowOverTime(series, reading, key) {
+    return series.flatMap((entry) => {
+      const { table } = this.#summed(entry.synopsis);
+      const place = table.keys.indexOf(key);
+      if (place < 0 || !table.readings.includes(reading)) return [];
+      const row = shownRow(table, reading, { key, place, found: table.estimate(reading, place) });
+      return [{ ...row, entry, narrow: row.ends ? (row.ends[1] - row.ends[0]) / 2 : Infinity, inner: row.ends }];
+    });
+  }
 }
 
-/** A key window by window, as `shownRow` says it; without the windows that lack the key or the number. */
-function rowOverTime(series, reading, key) {
-  return series.flatMap((entry) => {
-    const { table } = entry.synopsis;
-    const place = table.keys.indexOf(key);
-    if (place < 0 || !table.readings.includes(reading)) return [];
-    const row = shownRow(table, reading, { key, place, found: table.estimate(reading, place) });
-    return [{ ...row, entry, narrow: row.ends ? (row.ends[1] - row.ends[0]) / 2 : Infinity, inner: row.ends }];
-  });
+/** The columns whose sums can be chosen. */
+function drawParts({ keyColumns, sums }, part) {
+  const select = byId("counted-part");
+  select.closest("label").hidden = sums.length === 0 || keyColumns.length === 0;
+  const names = keyColumns.map(shownKey);
+  if (names.join("\n") !== [...select.options].slice(1).map((option) => option.textContent).join("\n")) {
+    const options = keyColumns.map((column, i) => element("option", { value: column, text: names[i] }));
+    select.replaceChildren(element("option", { value: "", text: "every key" }), ...options);
+  }
+  const isChosen = keyColumns.includes(part) && sums.length > 0;
+  select.value = isChosen ? part : "";
+  say(byId("counted-head"), isChosen ? shownKey(part) : "key");
 }
 
 /** The scale of a line, in round numbers: from 0 unless all of it is so far from there that its intervals could not be seen. */

@@ -85,6 +85,19 @@ export function capsInWords(meta) {
   return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;
 }
 
+/** What the sums by a column are, or can be; nothing where keys are one column. */
+export function marginInWords(meta, { keyColumns, sums, readings }, column) {
+  if (keyColumns.length === 0) return "";
+  const left = readings.filter((reading) => !sums.includes(reading));
+  const why = left.includes("users") ? "Users do not add up: a user may be in several keys." : left.length > 0 ? "Quantiles do not add up." : "";
+  if (sums.length === 0) return ` ${why}`;
+  const known = either(sums.map((reading) => readingName(meta, reading)), "and");
+  const whole = keyColumns.includes(column)
+    ? `Here all keys with the same ${shownKey(column)} are added up, and each interval is that of the sum.`
+    : `By one of the columns there are ${known} of all its keys together.`;
+  return ` ${whole} ${why}`.trimEnd();
+}
+
 /** The first number of a synopsis and its noise, which is the same for all keys: "users, each ± 12". */
 export function shownReading({ meta, synopsis: { table } }) {
   const reading = readingOf({ table });

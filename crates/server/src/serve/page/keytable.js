@@ -11,15 +11,19 @@ export function countedSynopsis(document) {
   return { meta: synopsis.meta, table: new ShownTable(synopsis) };
 }
 
-/** A table by key: `readings` are the names of its numbers, `keys` its keys, both in order. */
+/** A table by key: `readings` are the names of its numbers, `keys` its keys, both in order; `keyColumns` the columns that its keys have parts of. */
 export class ShownTable {
   #table;
   #isSumCount;
+  #margins = new Map();
 
   constructor(synopsis) {
     this.#table = synopsis.keyTable();
     this.keys = this.#table.keys;
     this.readings = this.#table.readings;
+    this.keyColumns = this.#table.keyColumns;
+    /** Its numbers that add up over keys: no users, who may be in several, and no quantiles. */
+    this.sums = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
     const { per_user: ofUser, value } = synopsis.meta.target.counts;
     const bounds = ofUser ?? value;
     // No sum can be negative then, so a negative one is noise.
@@ -28,22 +32,61 @@ export class ShownTable {
 
   /** A number of the key at a place: { value, lower, upper }; null where the noise may be all of it. */
   estimate(reading, place) {
-    const { value, pointwise } = this.#table.estimate(this.keys[place], reading);
-    if (value === null || pointwise === null) return null;
-    const [lower, upper] = pointwise;
-    return { value, lower, upper };
+    return ofEstimate(this.#table.estimate(this.keys[place], reading));
   }
 
   /** All keys with one number: [{ key, place, found }], the largest first and unknown ones last. */
   sorted(reading) {
-    const rows = this.keys.map((key, place) => ({ key, place, found: this.estimate(reading, place) }));
-    return rows.sort((a, b) => (b.found?.value ?? -Infinity) - (a.found?.value ?? -Infinity) || a.place - b.place);
+    return sortedRows(this, reading);
+  }
+
+  /** The sums over all keys with the same part in a column, as a table whose keys are these parts; the table itself where there are none. */
+  margin(column) {
+    if (!this.keyColumns.includes(column) || this.sums.length === 0) return this;
+    if (!this.#margins.has(column)) this.#margins.set(column, new ShownMargin(this, this.#table.margin(column), column));
+    return this.#margins.get(column);
   }
 
   /** Whether a number is a count, or a sum that cannot be negative. */
   isCount(reading) {
     return ["users", "records", "values"].includes(reading) || (reading === "sum" && this.#isSumCount);
   }
+}
+
+/** The sums of a table by key over all columns but one. */
+class ShownMargin {
+  #rows;
+  #isCount;
+
+  constructor(table, rows, column) {
+    this.#rows = rows;
+    this.#isCount = (reading) => table.isCount(reading);
+    this.keys = rows.map(({ parts }) => parts[column]);
+    this.readings = table.sums;
+  }
+
+  estimate(reading, place) {
+    return ofEstimate(this.#rows[place][reading]);
+  }
+
+  sorted(reading) {
+    return sortedRows(this, reading);
+  }
+
+  isCount(reading) {
+    return this.#isCount(reading);
+  }
+}
+
+function ofEstimate({ value, pointwise }) {
+  if (value === null || pointwise === null) return null;
+  const [lower, upper] = pointwise;
+  return { value, lower, upper };
+}
+
+function sortedRows(table, reading) {
+  const rows = table.keys.map((key, place) => ({ key, place, found: table.estimate(reading, place) }));
+  return rows.sort((a, b) => (b.found?.value ?? -Infinity) - (a.found?.value ?? -Infinity) || a.place - b.place);
 }
 
 /** Whether a number is a place among the values, as a mean is, and no amount that begins at 0. */

@@ -14,7 +14,7 @@ export function read(hash) {
   const switches = Object.fromEntries(Object.entries(SWITCHES).map(([name, usual]) => [name, about.has(name) ? text(name) === "yes" : usual]));
   return {
     view: text("view"), pipeline: text("pipeline"), release: text("release"), key: text("key"), until: text("until"),
-    at: numbers("at"), by: text("by"), row: text("row"), others: about.getAll("with"), switches, regions: text("regions"),
+    at: numbers("at"), by: text("by"), row: text("row"), part: text("part"), others: about.getAll("with"), switches, regions: text("regions"),
     range: ends?.length === 2 && ends[0] <= ends[1] ? { axis: Number(text("axis") ?? 0), ends } : undefined,
     overtime: text("over") === "range" ? "range" : "at", function: numbers("function")?.[0], smoothing: numbers("smoothing"),
   };
@@ -37,6 +37,7 @@ export function write(view) {
   put("at", view.at?.map((x) => Number(x.toPrecision(8))).join(","));
   put("by", view.by);
   put("row", view.row);
+  put("part", view.part);
   for (const key of view.others ?? []) about.append("with", key);
   if (view.range) {
     put("range", view.range.ends.map((x) => Number(x.toPrecision(12))).join(".."));

@@ -353,7 +353,7 @@ function follow(wanted) {
   });
   range.want(wanted.range);
   overTime.want(wanted.overtime);
-  counts.want(wanted.by, wanted.row);
+  counts.want(wanted);
   views.want(wanted.function, wanted.smoothing);
   byId("ghost").checked = wanted.switches.previous;
   byId("plausible").checked = wanted.switches.plausible;
