@@ -289,18 +289,12 @@ impl Sections {
             releases.push(draft.into_release(kind));
         }
         validate::share_the_slot(privacy.total, &mut releases);
-        let mut key = Vec::new();
-        let mut keys = None;
-        let mut other = Vec::new();
-        if let Some(settings) = input.key {
-            key = settings.columns;
-            keys = Some(settings.values);
-            other = settings.other;
-        }
+        let has_keys = input.key.is_some();
+        let key = input.key.unwrap_or_default();
         let columns = Columns {
             time: input.time,
             time_format: self.time_format,
-            key,
+            key: key.columns,
             key_types: self.declared.key,
             unit: user_column(&privacy.unit),
             unit_type: self.declared.unit,
@@ -325,8 +319,8 @@ impl Sections {
                 end: schedule.end,
                 allowed_lateness: schedule.allowed_lateness,
                 max_future_skew: schedule.max_future_skew,
-                keys,
-                other,
+                keys: has_keys.then_some(key.values),
+                other: key.other,
                 cap,
             },
             privacy,

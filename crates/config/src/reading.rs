@@ -206,6 +206,8 @@ path = "ledger"
         ("\"text\"", "\"integer\""),
         ("[\"11\", \"12\"]", "[\"12\", \"11\"]"),
         ("[\"11\", \"12\"]", "[\"11\", \"12\"], other = \"13\""),
+        // The same keys, of which the last one takes nothing else.
+        ("[\"11\", \"12\"]", "[\"11\", \"12\", \"13\"]"),
         ("\"json\"", "\"arrow\""),
         (
             "partition = 1, from = 0, to = 12",

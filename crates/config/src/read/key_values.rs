@@ -13,6 +13,7 @@ use bernstream_kafka::source::record::{IdType, is_integer};
 use bernstream_synopsis::key_parts::{MOST_PARTS, is_part_name, join_parts};
 
 /// The columns of the key, and the keys that are published.
+#[derive(Default)]
 pub struct KeySettings {
     /// One or more.
     pub columns: Vec<String>,
