@@ -309,6 +309,7 @@ fn keys_whose_parts_run_together_alike_are_counted_apart() {
         max_records: 1,
         sum: None,
         grid: None,
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("alike"),
     };
     let form = ReleaseInput {
