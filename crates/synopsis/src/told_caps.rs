@@ -106,7 +106,7 @@ pub(crate) fn pack_counts(counts: &[f64]) -> String {
 /// The counts of [`pack_counts`]; `None` if these are no such digits.
 pub(crate) fn unpack_counts(packed: &str) -> Option<Vec<f64>> {
     let digits = packed.as_bytes();
-    if digits.len() % DIGITS != 0 || !digits.iter().all(u8::is_ascii_hexdigit) {
+    if !digits.len().is_multiple_of(DIGITS) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let mut counts = Vec::with_capacity(digits.len() / DIGITS);
@@ -130,10 +130,11 @@ pub(crate) fn check_unit_counts(told: &UnitCounts, keys: usize) -> Result<(), St
         .bins
         .last()
         .is_some_and(|last| last.most as usize == keys && last.least <= MOST_TOLD + 1);
-    if !ends_well || !(told.unit > 0.0 && told.unit.is_finite()) || !told.packed.is_empty() {
-        return Err("the numbers of keys of its units are not proper".to_owned());
+    let is_proper = told.unit > 0.0 && told.unit.is_finite() && told.packed.is_empty();
+    match ends_well && is_proper {
+        true => Ok(()),
+        false => Err("the numbers of keys of its units are not proper".to_owned()),
     }
-    Ok(())
 }
 
 impl ToldCaps {
