@@ -319,7 +319,7 @@ def test_the_share_that_a_cap_drops_holds_wherever_in_their_bins_units_are() -> 
 
 def test_numbers_of_units_follow_the_columns() -> None:
     keys = len(TABLE)
-    units = {"bins": [{"least": 1, "most": 1}, {"least": 2, "most": keys}], "unit": 1e-9}
+    units = {"bins": [{"least": 1, "most": 1}, {"least": 2, "most": keys}], "unit": 1e-12}
     values = [*CASE["synopsis"]["values"], 900.0, 100.0]
     table = Synopsis.from_json(document({"units": units}, values=values)).key_table()
     assert table.column("users").value.tolist() == TABLE.column("users").value.tolist()
