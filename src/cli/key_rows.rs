@@ -156,8 +156,9 @@ pub fn told_caps_in_words(synopsis: &Synopsis) -> String {
     let cap = told.max_keys;
     let share = match told.dropped.interval {
         Some(ConfidenceInterval { lower, upper }) => {
-            let [value, lower, upper] =
-                [told.dropped.value, lower, upper].map(|share| above_noise(100.0 * share, 1.0));
+            let half_width = 50.0 * (upper - lower);
+            let [value, lower, upper] = [told.dropped.value, lower, upper]
+                .map(|share| above_noise(100.0 * share, half_width.max(1.0)));
             format!(
                 "max_keys = {cap} drops {value} % of all pairs of a user and a key, from {lower} to {upper} % with 95 % probability"
             )

@@ -133,11 +133,9 @@ fn what_a_cap_drops_is_read_from_the_synopsis_of_a_file() {
     );
     said_by(&["ledger", "init", file]);
     said_by(&["run", file]);
-    let synopsis = fs::read_dir(folder.path().join("out"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|end| end == "arrow"))
-        .expect("a synopsis");
+    let synopsis = folder
+        .path()
+        .join("out/pages/visitors/2026-01-05T000000Z.arrows");
     let read = Synopsis::decode_message(&fs::read(&synopsis).unwrap()).unwrap();
     let dropped = read.told_caps().expect("told caps").dropped;
     let interval = dropped.interval.expect("many users");
