@@ -37,6 +37,7 @@ fn main() {
         max_records: 4,
         sum: None,
         grid: None,
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("bench"),
     };
     let shares =

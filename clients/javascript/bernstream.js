@@ -234,10 +234,24 @@ function checkKeys(content) {
     if (units.has(statistic)) throw damaged(`its table by key has two columns ${statistic}`);
     units.set(statistic, need(column, "unit", isPositive, "a positive number"));
   }
+  checkToldUnits(content);
   const hasOwn = units.has("records") || units.has("sum");
   if (!units.size || units.get("low") !== units.get("high") || (units.has("low") && hasOwn)) {
     throw damaged("the columns of its table by key do not belong together");
   }
+}
+
+/** The bins of units by their keys have every number from 1 to that of all keys. */
+function checkToldUnits({ units, keys }) {
+  if (units === undefined || units === null) return;
+  if (!isObject(units)) throw damaged("its numbers of units are no object");
+  need(units, "unit", isPositive, "a positive number");
+  let last = 0;
+  for (const { least, most } of need(units, "bins", isList(isObject), "a list of bins")) {
+    if (least !== last + 1 || !isWhole(most, least, keys.length)) throw damaged("the bins of its units have gaps or overlaps");
+    last = most;
+  }
+  if (last !== keys.length) throw damaged("the bins of its units are not those of its keys");
 }
 
 /** The columns of a key are two or three different names, and each key has a part for each. */
@@ -495,7 +509,7 @@ function valueCount({ basis, degree, domain }) {
     case "kernel": return basis.kernel.points.length;
     case "cells": return cellCount(basis.cells);
     case "tables": return cellCount(basis.tables) * basis.tables.tables;
-    case "keys": return basis.keys.keys.length * basis.keys.columns.length;
+    case "keys": return basis.keys.keys.length * basis.keys.columns.length + (basis.keys.units?.bins.length ?? 0);
     default: return basis.cosine.frequencies ** domain.length;
   }
 }
@@ -2632,7 +2646,9 @@ function sideOf({ says, probabilities: [, { value, simultaneous }] }) {
 
 /** The unit of the noise of a value: each column of a table by key has its own. */
 function unitOf({ basis }, i) {
-  return basis.keys === undefined ? 1 : basis.keys.columns[Math.floor(i / basis.keys.keys.length)].unit;
+  if (basis.keys === undefined) return 1;
+  // Numbers of units follow the columns.
+  return (basis.keys.columns[Math.floor(i / basis.keys.keys.length)] ?? basis.keys.units).unit;
 }
 
 /** The column of a quantile: "p50" for the median. */

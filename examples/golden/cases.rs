@@ -1125,6 +1125,7 @@ fn by_key(
             max,
         }),
         grid: about.quantiles.as_ref().map(|quantiles| quantiles.grid),
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("flights"),
     };
     let shares: Vec<StatisticShare> = named.iter().map(|named| named.share).collect();

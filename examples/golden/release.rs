@@ -7,7 +7,7 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
-use bernstream_release::window::{KeyCounting, KeyTotals};
+use bernstream_release::window::{CountedKeys, KeyCounting, KeyTotals};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
@@ -175,7 +175,10 @@ impl Release {
     fn accumulator(&self) -> Accumulator {
         let spec = self.target.accumulator();
         if let AccumulatorSpec::Keys(counting) = &spec {
-            return Accumulator::Keys(carrier_totals(counting));
+            return Accumulator::Keys(CountedKeys {
+                totals: carrier_totals(counting),
+                units: Vec::new(),
+            });
         }
         let records = self
             .flights()

@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::figures::above_noise;
-use bernstream_synopsis::SynopsisError;
+use crate::cli::figures::{above_noise, three_digits};
 use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
 use bernstream_synopsis::key_table::{CountedTable, KeyMargin, KeyReading, KeyRow, KeyShares};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+use bernstream_synopsis::told_caps::CheapestCap;
+use bernstream_synopsis::{Synopsis, SynopsisError};
 
 /// Name of the only row where no key is declared.
 const ALL_RECORDS: &str = "(all)";
@@ -147,6 +148,44 @@ pub fn caps_in_words(about: &Description) -> String {
     format!("\nintervals cover the noise, with 95 % probability. {caps}{grid}\n")
 }
 
+/// What the numbers of units tell of the cap on keys; nothing where it is not told.
+pub fn told_caps_in_words(synopsis: &Synopsis) -> String {
+    let Some(told) = synopsis.told_caps() else {
+        return String::new();
+    };
+    let cap = told.max_keys;
+    let share = match told.dropped.interval {
+        Some(ConfidenceInterval { lower, upper }) => {
+            let half_width = 50.0 * (upper - lower);
+            let [value, lower, upper] = [told.dropped.value, lower, upper]
+                .map(|share| above_noise(100.0 * share, half_width.max(1.0)));
+            format!(
+                "max_keys = {cap} drops {value} % of all pairs of a user and a key, from {lower} to {upper} % with 95 % probability"
+            )
+        }
+        None => format!(
+            "how much max_keys = {cap} drops is unknown: the noise may be as large as the number of users"
+        ),
+    };
+    let CheapestCap {
+        max_keys: best,
+        cost,
+        present_cost,
+        is_clear,
+        is_beyond,
+    } = told.cheapest;
+    let [cost, present_cost] = [cost, present_cost].map(three_digits);
+    let advice = match (is_clear, is_beyond) {
+        (false, _) => "no other cap would clearly cost less".to_owned(),
+        (true, true) => format!("a cap above {} would cost less", told.most_told()),
+        (true, false) => format!(
+            "the cap that would cost least is about {best}, {cost} against {present_cost} now: pairs that are dropped and the noise of all \
+             keys together"
+        ),
+    };
+    format!("{share}; {advice}\n")
+}
+
 /// The rows and their synopsis; of the largest rows also whether noise may have made the last of them larger than the first that is left
 /// out.
 pub fn rows_as_json(
@@ -154,8 +193,9 @@ pub fn rows_as_json(
     rows: &[KeyRow<'_>],
     shares: Option<&KeyShares<'_>>,
     is_last_unclear: Option<bool>,
-    about: &Description,
+    synopsis: &Synopsis,
 ) -> Value {
+    let about = synopsis.description();
     let mut keys = Vec::with_capacity(rows.len());
     for row in rows {
         let mut object = Map::new();
@@ -186,6 +226,9 @@ pub fn rows_as_json(
     });
     if let Some(is_last_unclear) = is_last_unclear {
         answer["is_last_unclear"] = is_last_unclear.into();
+    }
+    if let Some(told) = synopsis.told_caps() {
+        answer["caps"] = json!(told);
     }
     answer
 }

@@ -174,13 +174,14 @@ fn print_keys(
     if arguments.json {
         return line(format_args!(
             "{:#}",
-            key_rows::rows_as_json(&table, &rows, shares.as_ref(), is_last_unclear, about)
+            key_rows::rows_as_json(&table, &rows, shares.as_ref(), is_last_unclear, synopsis)
         ));
     }
     print(
         key_rows::rows_in_words(&table, &rows, shares.as_ref())
             + remark
             + &key_rows::caps_in_words(about)
+            + &key_rows::told_caps_in_words(synopsis)
             + &source_and_guarantee(about),
     )
 }

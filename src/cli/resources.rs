@@ -10,6 +10,7 @@ use std::time::Duration;
 pub use self::limits::check_limits;
 use bernstream_config::{InputParams, ReleaseSettings, WorkerSettings, synopsis_bytes};
 use bernstream_release::window::bytes_held;
+use bernstream_synopsis::Basis;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
 
 /// A worker with empty windows: program, clients, ledger, bands. Measured: 28 MB, and 40 to 54 of a program that is not optimized.
@@ -276,19 +277,27 @@ fn kept_of_users(settings: &WorkerSettings) -> Vec<String> {
             cap.records
         ));
     }
-    let counts = settings
-        .releases
-        .iter()
-        .filter_map(|release| release.function.keyed_counts());
     // A table has its own.
-    let most_keys: u64 = counts.map(|counts| u64::from(counts.max_keys)).sum();
+    let most_keys: u64 = settings.releases.iter().map(kept_keys).sum();
     if most_keys > 0 {
         lines.push(format!(
-            "and, until a window closes, about {UNIT_BYTES} bytes for each user and period, and {UNIT_KEY_BYTES} for each key that counts of \
-             them, at most {most_keys}"
+            "and, until a window closes, about {UNIT_BYTES} bytes for each user and period, and {UNIT_KEY_BYTES} for each key that is kept \
+             of them, at most {most_keys}"
         ));
     }
     lines
+}
+
+/// The most keys of a unit that a window keeps for a table: those that count, and where caps are told as many as are told apart.
+fn kept_keys(release: &ReleaseSettings) -> u64 {
+    let Some(counts) = release.function.keyed_counts() else {
+        return 0;
+    };
+    let told = match release.shape().basis {
+        Basis::Keys(table) => table.units.and_then(|told| told.bins.last().copied()),
+        _ => None,
+    };
+    u64::from(told.map_or(0, |last| last.least).max(counts.max_keys))
 }
 
 /// The factors of what open windows take.

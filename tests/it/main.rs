@@ -87,6 +87,7 @@ mod standby_faults;
 mod strays;
 mod telemetry;
 mod tls;
+mod told_caps;
 mod topics;
 mod unreadable;
 mod visibility;

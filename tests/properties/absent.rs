@@ -120,6 +120,7 @@ fn counts(statistics: &[CountedStatistic]) -> KeyCounts {
             min: -0.8,
             max: 1.0,
         }),
+        unit_bins: Vec::new(),
         grid: Some(RankGrid {
             places: 6,
             block: Some(3),

@@ -308,6 +308,7 @@ fn counted_records(keys: &[String], other: Vec<Option<String>>, batch: &Batch) -
         max_records: 1,
         sum: None,
         grid: None,
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("alike"),
     };
     let form = ReleaseInput {

@@ -1,6 +1,7 @@
 //! Counts by key: every small stream against a plain reference, every pair of its neighbours against the claims, however the records are
 //! spread over partitions, and whether intervals cover.
 
+mod caps;
 mod quantiles;
 mod unlisted;
 
@@ -19,8 +20,8 @@ use bernstream_release::Target;
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_release::window::{
-    DomainAxis, KeyCounting, KeyTotals, OutsideRule, RankKey, RecordLabel, ReleaseInput, UnitSum,
-    WindowRules, WindowStore,
+    CountedKeys, DomainAxis, KeyCounting, KeyTotals, OutsideRule, RankKey, RecordLabel,
+    ReleaseInput, UnitSum, WindowRules, WindowStore,
 };
 use bernstream_synopsis::band::Band;
 use bernstream_synopsis::description::{
@@ -88,6 +89,7 @@ fn counting(caps: Caps) -> KeyCounting {
             max: BOUND,
         }),
         grid: None,
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline(PIPELINE),
     }
 }
@@ -160,11 +162,18 @@ fn totals_of(rules: &WindowRules, counting: &KeyCounting, rows: &[Record]) -> Ve
 }
 
 fn closed_totals(store: &mut WindowStore) -> Vec<KeyTotals> {
+    closed_counts(store).totals
+}
+
+fn closed_counts(store: &mut WindowStore) -> CountedKeys {
     let window = store.close_next();
     let [group] = &window.forms[0][..] else {
         panic!("one accumulator for all keys")
     };
-    group.accumulator.key_totals().to_vec()
+    CountedKeys {
+        totals: group.accumulator.key_totals().to_vec(),
+        units: group.accumulator.unit_counts().to_vec(),
+    }
 }
 
 /// The partial of the first window, by a reader of these rows.
@@ -420,7 +429,7 @@ fn target(counting: &KeyCounting, shares: &[(CountedStatistic, f64)], norm: Norm
 /// The totals of the windows of many streams.
 #[derive(Default)]
 struct WindowTotals {
-    totals: Vec<Vec<KeyTotals>>,
+    totals: Vec<CountedKeys>,
     /// The place of each stream.
     places: BTreeMap<Vec<usize>, usize>,
 }
@@ -433,8 +442,13 @@ struct NeighbouringWindows {
 
 impl WindowTotals {
     fn add(&mut self, stream: Vec<usize>, totals: Vec<KeyTotals>) {
+        let units = Vec::new();
+        self.add_counted(stream, CountedKeys { totals, units });
+    }
+
+    fn add_counted(&mut self, stream: Vec<usize>, counted: CountedKeys) {
         self.places.insert(stream, self.totals.len());
-        self.totals.push(totals);
+        self.totals.push(counted);
     }
 
     fn pair(&self, with: &[usize], without: &[usize]) -> NeighbouringWindows {
@@ -939,7 +953,9 @@ fn every_statistic_has_the_noise_of_its_own_part_of_the_price() {
                         CountedStatistic::Users => 1.0,
                         CountedStatistic::Records | CountedStatistic::Values => f64::from(records),
                         CountedStatistic::Sums => BOUND,
-                        CountedStatistic::Ranges => panic!("a release of its own"),
+                        CountedStatistic::Ranges | CountedStatistic::Caps => {
+                            panic!("no column of its own")
+                        }
                     };
                     let ideal = ideal_deviation(law, change, *part);
                     let column = basis
@@ -1006,7 +1022,7 @@ fn first_column(statistic: CountedStatistic) -> KeyStatistic {
         CountedStatistic::Records => KeyStatistic::Records,
         CountedStatistic::Values => KeyStatistic::Low,
         CountedStatistic::Sums => KeyStatistic::Sum,
-        CountedStatistic::Ranges => panic!("no column of its own"),
+        CountedStatistic::Ranges | CountedStatistic::Caps => panic!("no column of its own"),
     }
 }
 
@@ -1016,6 +1032,8 @@ struct CoveredRelease {
     about: Description,
     mechanism: Mechanism,
     totals: Vec<KeyTotals>,
+    /// Units by how many keys they have, where that is told.
+    units: Vec<u64>,
 }
 
 /// Number of keys of a release, each a draw.
@@ -1080,15 +1098,17 @@ impl CoveredRelease {
             about,
             mechanism,
             totals,
+            units: Vec::new(),
         }
     }
 
     fn synopsis(&self, release: u32, times: f64) -> Synopsis {
         let mut seed = [7; 32];
         seed[..4].copy_from_slice(&release.to_le_bytes());
-        let exact = self
-            .target
-            .evaluate(&Accumulator::Keys(self.totals.clone()));
+        let exact = self.target.evaluate(&Accumulator::Keys(CountedKeys {
+            totals: self.totals.clone(),
+            units: self.units.clone(),
+        }));
         let plain = exact.opened();
         let noisy = self
             .mechanism
@@ -1427,7 +1447,7 @@ const USER: &str = r#"{ user = { column = "user", per = "1d" } }
 adjacency = "add_remove""#;
 
 /// Releases of users: a window of each meets two days, so each day pays twice.
-const OF_A_USER: [&str; 3] = [
+const OF_A_USER: [&str; 4] = [
     r#"epsilon = 2
 [release]
 name = "counts"
@@ -1444,6 +1464,11 @@ name = "counts"
 epsilon = 1
 windows = { hopping = "2d" }
 counts = { of = ["users"], max_keys = 1 }"#,
+    r#"epsilon = 2
+[release]
+name = "counts"
+epsilon = 1
+counts = { of = ["users", "records"], max_keys = 2, max_records = 3, caps = { part = 0.5, most = 3 } }"#,
 ];
 
 const OF_A_RECORD: [[&str; 2]; 2] = [

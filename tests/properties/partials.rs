@@ -212,6 +212,7 @@ fn counted_form(rules: &WindowRules) -> ReleaseInput {
         max_records: 3,
         sum: None,
         grid: None,
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("golden"),
     };
     ReleaseInput {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from conftest import FOLDER
 
 import bernstream
 from bernstream import Collection, KeyTable, Synopsis, SynopsisError, parquet
+from bernstream.told_caps import dropped_share
 
 CASE = json.loads((FOLDER / "counts-laplace.json").read_text())
 MESSAGE = base64.b64decode(CASE["arrow"])
@@ -301,3 +303,30 @@ def test_any_quantile_is_read_and_those_that_are_told_are_columns() -> None:
 def test_quantiles_that_do_not_agree_with_their_columns_are_refused(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(SynopsisError, match=says):
         Synopsis.from_json(changed)
+
+
+def test_the_share_that_a_cap_drops_holds_wherever_in_their_bins_units_are() -> None:
+    bins, counts = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 11)], np.array([3.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0])
+    for cap in range(1, 11):
+        shares = []
+        for ends in itertools.product((5, 6), (5, 6), (7, 8), (9, 10, 11)):
+            keys = np.array([1, 1, 1, 2, 2, 4, *ends])
+            shares.append(np.maximum(keys - cap, 0).sum() / keys.sum())
+        value, (lower, upper), _ = dropped_share(bins, counts, cap, 0.0)
+        assert lower == pytest.approx(min(shares)) and upper == pytest.approx(max(shares))
+        assert lower <= value <= upper
+
+
+def test_numbers_of_units_follow_the_columns() -> None:
+    keys = len(TABLE)
+    units = {"bins": [{"least": 1, "most": 1}, {"least": 2, "most": keys}], "unit": 1e-12}
+    values = [*CASE["synopsis"]["values"], 900.0, 100.0]
+    table = Synopsis.from_json(document({"units": units}, values=values)).key_table()
+    assert table.column("users").value.tolist() == TABLE.column("users").value.tolist()
+    assert table.units is not None and table.units["units"].tolist() == [900.0, 100.0]
+    assert table.dropped is not None and 0.0 <= table.dropped.pointwise.lower <= table.dropped.pointwise.upper <= 1.0
+    assert TABLE.dropped is None and TABLE.units is None
+    gap = {**units, "bins": [{"least": 2, "most": keys}]}
+    for broken in (document({"units": units}), document({"units": gap}, values=values)):
+        with pytest.raises(SynopsisError):
+            Synopsis.from_json(broken)

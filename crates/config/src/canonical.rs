@@ -361,6 +361,11 @@ fn release_text(settings: &WorkerSettings, release: &ReleaseSettings) -> Value {
         Basis::Tables(tables) => {
             normalised["cells"] = json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
         }
+        Basis::Keys(table) => {
+            if let Some(told) = table.units {
+                normalised["told_units"] = json!(told.bins);
+            }
+        }
         _ => {}
     }
     if release.calibration == Calibration::Paper {

@@ -119,6 +119,9 @@ fn keys_text(counting: &KeyCounting) -> Value {
     if let Some(grid) = counting.grid {
         text["places"] = json!(grid.places);
     }
+    if !counting.unit_bins.is_empty() {
+        text["unit_bins"] = json!(counting.unit_bins);
+    }
     text
 }
 

@@ -18,6 +18,9 @@
 //! may become valid, which changes its records by 1, or move its value, which changes both ends by a record, `2` in the 1-norm and `sqrt
 //! 2` in the 2-norm. Users and bounded sums have no sensitivity then.
 //!
+//! Numbers of units by how many keys they have, before the cap, change by 1 in one bin, whatever the unit has: its change is added once, and
+//! not `max_keys` times. They follow the columns, and have noise of the same scale.
+//!
 //! In a key a unit counts at one place, and in the block of that place: 1 each, 2 in the 1-norm and `sqrt 2` in the 2-norm. A record that
 //! is replaced leaves one place and block and comes to another: twice as many counts change by 1.
 
@@ -31,6 +34,7 @@ use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::law::Norm;
 use bernstream_synopsis::shape::{Basis, KeyBasis, KeyColumn, KeyStatistic, Shape};
+use bernstream_synopsis::told_caps::UnitCounts;
 use std::sync::Arc;
 
 /// Grid units of the whole price, or more: so fine that no statistic with a tenth of the price or more is rounded by more than 5 parts in a
@@ -48,6 +52,8 @@ pub enum CountedStatistic {
     Sums,
     /// Units by ranges of their mean value, for quantiles.
     Ranges,
+    /// Units by how many keys they have, before the cap: of the whole table, not of a key.
+    Caps,
 }
 
 /// A statistic, and its part of the price.
@@ -90,13 +96,15 @@ impl KeyCounts {
         // The statistic with the largest steps has a whole number of units for each: only those with smaller ones are rounded.
         let mut coarsest = 1.0_f64;
         for share in shares {
-            coarsest = coarsest
-                .max(largest_change(share.statistic, &counting) as f64 / relative(share, norm));
+            coarsest = coarsest.max(
+                largest_change(share.statistic, &counting) as f64
+                    / relative(share, &counting, norm),
+            );
         }
         let units = coarsest * (UNITS / coarsest).max(1.0).ceil();
         for share in shares {
             let change = largest_change(share.statistic, &counting);
-            let weight = (units * relative(share, norm) / change as f64).round();
+            let weight = (units * relative(share, &counting, norm) / change as f64).round();
             if !(1.0..=UNITS * UNITS.sqrt()).contains(&weight) {
                 return Err(TargetError::Contributions {
                     contributions: counting.max_records,
@@ -128,7 +136,10 @@ impl KeyCounts {
     /// A step of a statistic in natural units.
     fn step(&self, statistic: CountedStatistic) -> f64 {
         match statistic {
-            CountedStatistic::Users | CountedStatistic::Records | CountedStatistic::Ranges => 1.0,
+            CountedStatistic::Users
+            | CountedStatistic::Records
+            | CountedStatistic::Ranges
+            | CountedStatistic::Caps => 1.0,
             CountedStatistic::Values => 1.0 / GRAINS as f64,
             CountedStatistic::Sums => self.counting.sum.as_ref().map_or(1.0, UnitSum::step),
         }
@@ -140,6 +151,7 @@ impl KeyCounts {
             CountedStatistic::Records => vec![KeyStatistic::Records],
             CountedStatistic::Values => vec![KeyStatistic::Low, KeyStatistic::High],
             CountedStatistic::Sums => vec![KeyStatistic::Sum],
+            CountedStatistic::Caps => Vec::new(),
             CountedStatistic::Ranges => {
                 let ranges = self.counting.grid.map(|grid| grid.ranges());
                 ranges
@@ -152,11 +164,16 @@ impl KeyCounts {
     }
 }
 
-/// The part of the grid that the largest change in a key gets.
-fn relative(share: &StatisticShare, norm: Norm) -> f64 {
+/// The part of the grid that the largest change in a key gets. Numbers of units change once for all keys of a unit, so that their change may
+/// be larger at the same price.
+fn relative(share: &StatisticShare, counting: &KeyCounting, norm: Norm) -> f64 {
+    let part = match share.statistic {
+        CountedStatistic::Caps => share.part * f64::from(counting.max_keys),
+        _ => share.part,
+    };
     match norm {
-        Norm::Two => share.part.sqrt(),
-        Norm::One | Norm::Sup => share.part,
+        Norm::Two => part.sqrt(),
+        Norm::One | Norm::Sup => part,
     }
 }
 
@@ -164,7 +181,7 @@ fn relative(share: &StatisticShare, norm: Norm) -> f64 {
 fn largest_change(statistic: CountedStatistic, counting: &KeyCounting) -> u64 {
     let records = u64::from(counting.max_records);
     match statistic {
-        CountedStatistic::Users | CountedStatistic::Ranges => 1,
+        CountedStatistic::Users | CountedStatistic::Ranges | CountedStatistic::Caps => 1,
         CountedStatistic::Records => records,
         CountedStatistic::Values => records * GRAINS,
         CountedStatistic::Sums => UnitSum::STEPS.unsigned_abs(),
@@ -204,9 +221,18 @@ impl ScaledStatistic {
             (Adjacency::ReplaceOne, CountedStatistic::Ranges) => Ok(2 * u128::from(levels)),
             (Adjacency::AddRemove, _) | (Adjacency::ReplaceOne, CountedStatistic::Records) => Ok(1),
             (Adjacency::ReplaceOne, CountedStatistic::Values) => Ok(2),
-            (Adjacency::ReplaceOne, CountedStatistic::Users | CountedStatistic::Sums) => {
-                Err(TargetError::NotReplaceable)
-            }
+            (
+                Adjacency::ReplaceOne,
+                CountedStatistic::Users | CountedStatistic::Sums | CountedStatistic::Caps,
+            ) => Err(TargetError::NotReplaceable),
+        }
+    }
+
+    /// Number of keys that a unit changes it in. A unit is in one bin, however many keys it has.
+    fn changed_keys(&self, counting: &KeyCounting) -> u128 {
+        match self.statistic {
+            CountedStatistic::Caps => 1,
+            _ => counting.max_keys.into(),
         }
     }
 }
@@ -225,6 +251,7 @@ impl Target for KeyCounts {
             basis: Basis::Keys(KeyBasis {
                 keys: self.counting.keys.clone(),
                 columns: self.columns(),
+                units: self.told_units(),
             }),
         }
     }
@@ -244,6 +271,11 @@ impl Target for KeyCounts {
                 }
             }
         }
+        if let Some(weight) = self.weight_of_units() {
+            for units in accumulator.unit_counts() {
+                values.push(i128::from(*units).saturating_mul(weight.into()));
+            }
+        }
         Exact::new(values)
     }
 
@@ -251,9 +283,9 @@ impl Target for KeyCounts {
     fn sensitivity(&self, adjacency: Adjacency, _: u32) -> Result<Sensitivity, TargetError> {
         let mut units = 0;
         for scaled in &self.statistics {
-            units += scaled.grid_change() * scaled.changed_columns(adjacency, self.levels())?;
+            let columns = scaled.changed_columns(adjacency, self.levels())?;
+            units += scaled.grid_change() * columns * scaled.changed_keys(&self.counting);
         }
-        let units = units * u128::from(self.counting.max_keys);
         match u64::try_from(units) {
             Ok(units) => Ok(Sensitivity(units)),
             Err(_) => Err(self.too_large()),
@@ -274,18 +306,25 @@ impl Target for KeyCounts {
         for scaled in &self.statistics {
             let columns = scaled.changed_columns(adjacency, self.levels())?;
             let square = scaled.grid_change().checked_pow(2);
-            let square = square.and_then(|square| square.checked_mul(columns));
+            let changed = columns * scaled.changed_keys(&self.counting);
+            let square = square.and_then(|square| square.checked_mul(changed));
             let sum = square.and_then(|square| squares.checked_add(square));
             squares = sum.ok_or_else(|| self.too_large())?;
         }
-        let squares = squares.checked_mul(u128::from(self.counting.max_keys));
-        Ok(root_rounded_up(squares.ok_or_else(|| self.too_large())?))
+        Ok(root_rounded_up(squares))
     }
 
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
         let rows = self.counting.keys.len().max(1);
         let mut published = noisy;
-        for (column, values) in self.columns().iter().zip(published.chunks_mut(rows)) {
+        let columns = self.columns();
+        let of_units = published.get_mut(rows * columns.len()..);
+        if let (Some(weight), Some(units)) = (self.weight_of_units(), of_units) {
+            for value in units {
+                *value *= 1.0 / weight as f64;
+            }
+        }
+        for (column, values) in columns.iter().zip(published.chunks_mut(rows)) {
             for value in values {
                 *value *= column.unit;
             }
@@ -298,6 +337,21 @@ impl KeyCounts {
     /// Number of counts of ranges that a value is in.
     fn levels(&self) -> u32 {
         self.counting.grid.map_or(0, |grid| grid.levels())
+    }
+
+    /// Grid units of a unit in the numbers of units; `None` where they are not told.
+    fn weight_of_units(&self) -> Option<u64> {
+        let mut statistics = self.statistics.iter();
+        let scaled = statistics.find(|scaled| scaled.statistic == CountedStatistic::Caps)?;
+        Some(scaled.weight)
+    }
+
+    fn told_units(&self) -> Option<UnitCounts> {
+        self.weight_of_units().map(|weight| UnitCounts {
+            bins: self.counting.unit_bins.clone(),
+            unit: 1.0 / weight as f64,
+            packed: String::new(),
+        })
     }
 
     fn too_large(&self) -> TargetError {

@@ -38,6 +38,7 @@ use crate::key_parts::MOST_PARTS;
 use crate::key_quantiles::QuantilePart;
 use crate::moments::grid::most_frequencies;
 use crate::tensor::{even_coordinates, grid_points};
+use crate::told_caps::check_unit_counts;
 pub use crate::{
     Basis, CellBasis, KernelBasis, KeyBasis, KeyColumn, KeyStatistic, PointKernel, TableBasis,
 };
@@ -532,6 +533,9 @@ fn check_quantiles(basis: &KeyBasis, quantiles: Option<&CountedQuantiles>) -> Re
             false => Ok(()),
         };
     };
+    if basis.units.is_some() {
+        return Err("a table of quantiles does not tell its caps".to_owned());
+    }
     grid.check()?;
     let mut different = HashSet::new();
     let are_proper = parts
@@ -563,6 +567,9 @@ fn check_keys(basis: &KeyBasis) -> Result<(), String> {
         return Err("its table by key has two rows of one key".to_owned());
     }
     let mut units = HashMap::new();
+    if let Some(told) = &basis.units {
+        check_unit_counts(told, basis.keys.len())?;
+    }
     for column in &basis.columns {
         let is_second = units.insert(column.statistic, column.unit).is_some();
         if is_second || !is_positive(column.unit) {

@@ -177,6 +177,14 @@ impl KeyNoise<'_> {
         }
     }
 
+    /// Standard deviation of the noise of a reading of one key; of a mean that of `low`, and 0 of quantiles.
+    pub(crate) fn deviation(&self, reading: KeyReading) -> f64 {
+        match self.weights_of(reading) {
+            Some(weights) => weighted_noise(self.law, self.scale, &weights).deviation,
+            None => 0.0,
+        }
+    }
+
     /// Half-width of the difference of a reading between two keys, 95 %; of means that of one of the numbers that they come of.
     pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
         if reading == KeyReading::Values {
@@ -533,6 +541,7 @@ mod tests {
                 basis: KeyBasis {
                     keys: (0..rows.len()).map(|place| place.to_string()).collect(),
                     columns: columns.to_vec(),
+                    units: None,
                 },
                 values: low.chain(high).collect(),
             }

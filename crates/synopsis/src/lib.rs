@@ -94,6 +94,7 @@ pub mod shape_error;
 pub mod tables;
 mod tensor;
 pub mod times;
+pub mod told_caps;
 pub mod whitened;
 mod wider;
 

@@ -21,6 +21,7 @@ use crate::error::SynopsisError;
 use crate::histogram::Spline;
 use crate::price::Price;
 use crate::released::Synopsis;
+use crate::told_caps::{pack_counts, unpack_counts};
 
 /// The key of the schema metadata that holds the [`Description`] as JSON.
 const METADATA_KEY: &str = "bernstream";
@@ -260,6 +261,27 @@ fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::
     Ok(Schema::new(fields).with_metadata([(METADATA_KEY, metadata)]))
 }
 
+/// Moves the numbers of units into the description, where a table by key tells them.
+fn split_unit_counts<'a>(
+    description: &'a Description,
+    values: &'a [f64],
+) -> (Cow<'a, Description>, &'a [f64]) {
+    if let Basis::Keys(basis) = &description.basis
+        && basis.units.is_some()
+        && let Some((table, counts)) = values.split_at_checked(basis.table_values())
+    {
+        let mut description = description.clone();
+        if let Basis::Keys(KeyBasis {
+            units: Some(told), ..
+        }) = &mut description.basis
+        {
+            told.packed = pack_counts(counts);
+        }
+        return (Cow::Owned(description), table);
+    }
+    (Cow::Borrowed(description), values)
+}
+
 fn lattice_field(description: &Description, values: i32) -> Field {
     let item = Field::new("item", DataType::Float64, false);
     Field::new(
@@ -279,7 +301,8 @@ fn lattice_field(description: &Description, values: i32) -> Field {
     ])
 }
 
-/// The description of a table by key as its message has it: the keys stand in their column.
+/// The description of a table by key as its message has it: the keys stand in their column, and numbers of units, which have no row,
+/// in the description.
 fn without_keys(description: &Description) -> Description {
     let mut description = description.clone();
     if let Basis::Keys(basis) = &mut description.basis {
@@ -289,6 +312,8 @@ fn without_keys(description: &Description) -> Description {
 }
 
 fn encode(description: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
+    let (description, values) = split_unit_counts(description, values);
+    let description = &*description;
     let count =
         i32::try_from(values.len()).map_err(|e| ArrowError::InvalidArgumentError(e.to_string()))?;
     let schema = schema(description, count).map_err(|e| ArrowError::ExternalError(Box::new(e)))?;
@@ -513,14 +538,20 @@ fn decode_key_table(
             return Err(columns_disagree());
         }
     }
+    let mut unit_counts = Vec::new();
     if let Basis::Keys(basis) = &mut description.basis {
         basis.keys = keys.into_iter().map(str::to_owned).collect();
+        if let Some(told) = &mut basis.units {
+            let packed = std::mem::take(&mut told.packed);
+            unit_counts = unpack_counts(&packed).ok_or_else(columns_disagree)?;
+        }
     }
     let mut values = Vec::with_capacity(columns.len().saturating_mul(batch.num_rows()));
     for column in columns {
         let column = column.as_any().downcast_ref::<Float64Array>();
         values.extend_from_slice(column.ok_or_else(columns_disagree)?.values());
     }
+    values.append(&mut unit_counts);
     Synopsis::new(description, values)
 }
 

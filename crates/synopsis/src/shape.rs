@@ -9,6 +9,7 @@ use super::quadratic::{QuadraticForm, diagonal_matrix};
 use crate::cholesky::sequential_dot;
 use crate::histogram::Spline;
 use crate::tensor::{grid_points, outer_product};
+use crate::told_caps::UnitCounts;
 
 /// Form of released values: how they become a function on the unit cube.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,9 @@ pub struct KeyBasis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     pub columns: Vec<KeyColumn>,
+    /// Numbers of units by how many keys they have, which follow the columns; absent where they are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<UnitCounts>,
 }
 
 /// One column of a table by key: a noisy number for each key.
@@ -405,7 +409,10 @@ impl Shape {
             Basis::Cells(basis) => basis.count(),
             Basis::Tables(basis) => basis.values(),
             Basis::Cosine { frequencies } => (*frequencies as usize).saturating_pow(dimensions),
-            Basis::Keys(basis) => basis.keys.len().saturating_mul(basis.columns.len()),
+            Basis::Keys(basis) => {
+                let of_units = basis.units.as_ref().map_or(0, |told| told.bins.len());
+                basis.table_values().saturating_add(of_units)
+            }
         }
     }
 }

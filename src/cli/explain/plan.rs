@@ -16,6 +16,7 @@ use bernstream_synopsis::description::{
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_table::{KeyNoise, KeyReading};
 use bernstream_synopsis::price::Price;
+use bernstream_synopsis::told_caps::UnitCounts;
 use bernstream_synopsis::whitened::Points;
 use bernstream_synopsis::{Adjacency, Basis, KeyBasis, KeyStatistic, Sensitivity, Shape};
 use bernstream_synopsis::{bernstein, cell_error, predict};
@@ -325,6 +326,14 @@ impl<'s> PublicQuantities<'s> {
                     column.statistic.name()
                 ));
             }
+            if let Some(told) = &basis.units {
+                lines.push(format!(
+                    "{law} noise of scale {} on each number of units with so many keys",
+                    three_digits(scale * told.unit)
+                ));
+                let counts = self.release.function.keyed_counts();
+                lines.extend(counts.and_then(|counts| told_caps_in_words(told, counts)));
+            }
             return Ok(lines);
         }
         if let Basis::Tables(_) = self.release.shape().basis {
@@ -583,6 +592,17 @@ pub(super) struct LaterPrice {
     /// Its number, from 0.
     pub window: u64,
     pub price: Price,
+}
+
+/// What it costs to tell what the cap on keys drops.
+fn told_caps_in_words(told: &UnitCounts, counts: &KeyedCounts) -> Option<String> {
+    let part = counts.parts.iter().find(|part| part.of == "caps")?.part;
+    let last = told.bins.last()?;
+    Some(format!(
+        "what max_keys drops is told: units by how many keys they have, up to {} apart, for {} % of the price; `query` reads it",
+        last.least.max(2) - 1,
+        three_digits(100.0 * part)
+    ))
 }
 
 /// How far quantiles are off, in the order of the values: how far that is in their unit depends on how many lie near them.

@@ -13,7 +13,7 @@ from .description import check
 from .document import parse
 from .errors import SynopsisError
 from .forms import Keys
-from .keys import parts_of_key, with_keys
+from .keys import parts_of_key, unpacked, with_keys
 
 Bytes = Union[bytes, bytearray, memoryview, Any]
 
@@ -85,7 +85,7 @@ def _key_table(document: dict[str, Any], table: Any, pa: Any) -> tuple[dict[str,
         raise SynopsisError("not a synopsis: its columns are not those of a table by key")
     if any(column.null_count for column in table.columns):
         raise SynopsisError("not a synopsis: a number or a key is missing")
-    document = with_keys(document, table.column("key").to_pylist())
+    document, told = unpacked(with_keys(document, table.column("key").to_pylist()))
     about = check(document)
     assert isinstance(about.basis, Keys)
     values = [(column.statistic, pa.float64(), False) for column in about.basis.columns]
@@ -102,7 +102,9 @@ def _key_table(document: dict[str, Any], table: Any, pa: Any) -> tuple[dict[str,
         if not np.all(numbers.to_numpy() == expected):
             raise SynopsisError("not a synopsis: its columns and its description disagree")
     columns = [table.column(name).to_numpy() for name, *_ in values]
-    return document, np.array(np.concatenate(columns), dtype=np.float64)
+    if len(told) != about.basis.count(0) - about.basis.table or not np.all(np.isfinite(told)):
+        raise SynopsisError("not a synopsis: its numbers of units are not those of its bins")
+    return document, np.array(np.concatenate([*columns, told]), dtype=np.float64)
 
 
 def _plain(kind: Any, pa: Any) -> Any:

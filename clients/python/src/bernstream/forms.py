@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Union
+from typing import Optional, Union
 
 import numpy as np
 
@@ -124,18 +124,36 @@ class KeyColumn:
 
 
 @dataclass(frozen=True)
+class ToldUnits:
+    """Numbers of units by how many keys they have, before the cap on keys."""
+
+    #: The least and the most keys of each bin.
+    bins: tuple[tuple[int, int], ...]
+    #: The scale of the noise of a number, in units of that of the description.
+    unit: float
+
+
+@dataclass(frozen=True)
 class Keys:
     """A row for each key and a column for each statistic, one column after the other: not a function of a point."""
 
     keys: tuple[str, ...]
     columns: tuple[KeyColumn, ...]
+    #: What follows the columns; None where caps are not told.
+    told: Optional[ToldUnits] = None
+
+    @property
+    def table(self) -> int:
+        """The number of values of the columns."""
+        return len(self.keys) * len(self.columns)
 
     def count(self, axes: int) -> int:
-        return len(self.keys) * len(self.columns)
+        return self.table + (0 if self.told is None else len(self.told.bins))
 
     def units(self) -> Array:
         """The unit of each value."""
-        return np.repeat([column.unit for column in self.columns], len(self.keys))
+        of_columns = np.repeat([column.unit for column in self.columns], len(self.keys))
+        return of_columns if self.told is None else np.append(of_columns, [self.told.unit] * len(self.told.bins))
 
 
 Basis = Union[Lattice, Affine, Kernels, Cells, Tables, Moments, Keys]

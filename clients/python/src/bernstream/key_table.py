@@ -19,6 +19,7 @@ from .forms import Keys
 from .keys import parts_of_key
 from .ranks import quantile
 from .sums import ratio
+from .told_caps import dropped_share
 
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
 _EXACT_TERMS = 64
@@ -60,11 +61,13 @@ class KeyTable:
         self._range = (0.0, 1.0) if about.counted.value is None else about.counted.value
         columns = about.basis.columns
         self._units = {column.statistic: column.unit for column in columns}
-        self._columns = dict(zip(self._units, values.reshape(len(columns), -1)))
+        table = values[: about.basis.table].reshape(len(columns), -1)
+        self._columns = dict(zip(self._units, table))
+        self._told, self._unit_counts = about.basis.told, values[about.basis.table :]
         #: The half-width of noise with weights of length 1 on counts of ranges, and the values up to each place.
         self._rank_unit = (about.band.pointwise or math.nan) * columns[0].unit
         quantiles = about.counted.quantiles
-        self._up_to = None if quantiles is None else quantiles.grid.up_to(values.reshape(len(columns), -1))
+        self._up_to = None if quantiles is None else quantiles.grid.up_to(table)
         self._estimates = {reading: self._estimate(reading) for reading in self._found()}
 
     @property
@@ -95,6 +98,24 @@ class KeyTable:
         if most is None and self._counted.quantiles is not None:
             records = ", with the mean of its values in each"
         return f"what a unit has beyond its caps: it counts in at most {keys} of a window{records}"
+
+    @property
+    def dropped(self) -> Optional[Estimate]:
+        """The share of all pairs of a unit and a key of it that ``max_keys`` drops; None where caps are not told."""
+        if self._told is None:
+            return None
+        factor = self._half_width((self._told.unit,))
+        return dropped_share(self._told.bins, self._unit_counts, self._counted.max_keys, factor)
+
+    @property
+    def units(self) -> Optional[dict[str, Any]]:
+        """The numbers of units with so many keys, before the cap, by column; None where caps are not told."""
+        if self._told is None:
+            return None
+        value, half_width = self._unit_counts, self._half_width((self._told.unit,))
+        least, most = (list(ends) for ends in zip(*self._told.bins))
+        estimate = Estimate(value, Bounds(value - half_width, value + half_width))
+        return {"least": least, "most": most, **_columns_of("units", estimate)}
 
     def __len__(self) -> int:
         """The number of keys."""

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import numpy as np
+
+from .arrays import Array
 from .errors import SynopsisError
 from .fields import Fields
-from .forms import KeyColumn, Keys
+from .forms import KeyColumn, Keys, ToldUnits
 from .ranks import MOST_PLACES, Quantiles, RankGrid, quantile_name
 
 #: What a column tells of a key, beside counts of ranges.
@@ -60,7 +63,22 @@ def keys_of(form: Fields) -> Keys:
         raise form.wrong("columns", "are not one or more different statistics")
     if units.get("low") != units.get("high") or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
         raise form.wrong("columns", "do not belong together")
-    return Keys(names, columns)
+    return Keys(names, columns, _told(form, len(names)))
+
+
+def _told(form: Fields, keys: int) -> Optional[ToldUnits]:
+    """The bins of units by their keys, from 1 to all keys without gaps."""
+    if form.found.get("units") is None:
+        return None
+    told = form.object("units")
+    bins = [Fields(one, f"{told.place}bins.") for one in told.list("bins")]
+    ends = tuple((one.whole("least", 1, _MOST), one.whole("most", 1, _MOST)) for one in bins)
+    follow = all(one[0] == before[1] + 1 for before, one in zip(((0, 0), *ends), ends))
+    if not ends or not follow or ends[-1][1] != keys or any(least > most for least, most in ends):
+        raise told.wrong("bins", "are not those of its keys")
+    if told.found.get("packed"):
+        raise told.wrong("packed", "is for messages")
+    return ToldUnits(ends, told.positive("unit"))
 
 
 def key_columns_of(document: Fields, basis: object) -> tuple[str, ...]:
@@ -161,6 +179,20 @@ def _bounds(target: Fields, name: str) -> Optional[tuple[float, float]]:
     if not (high > low and math.isfinite(high - low)):
         raise target.wrong(name, "is no proper range")
     return low, high
+
+
+def unpacked(document: dict[str, Any]) -> tuple[dict[str, Any], Array]:
+    """The document of a table by key without the numbers of units that a message has in it, and these numbers."""
+    basis = document["basis"]["keys"]
+    told = basis.get("units")
+    if not isinstance(told, dict):
+        return document, np.empty(0)
+    try:
+        numbers = np.frombuffer(bytes.fromhex(told.get("packed", "")), dtype=">f8").astype(np.float64)
+    except (ValueError, TypeError):
+        raise SynopsisError("not a synopsis: its numbers of units are not numbers") from None
+    plain = {name: found for name, found in told.items() if name != "packed"}
+    return {**document, "basis": {"keys": {**basis, "units": plain}}}, numbers
 
 
 def with_keys(document: dict[str, Any], keys: list[str]) -> dict[str, Any]:

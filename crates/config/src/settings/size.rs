@@ -5,6 +5,8 @@ use bernstream_synopsis::{Basis, Shape};
 /// Columns that a schema has place for, and what each further one takes there and in the description.
 const COLUMNS_OF_A_SCHEMA: usize = 5;
 const BYTES_A_COLUMN: usize = 200;
+/// What a bin of units takes in the description, its count in digits among it.
+const BYTES_A_BIN: usize = 60;
 
 /// The most values of a synopsis that is no longer than `bytes`.
 pub fn most_values(bytes: usize) -> usize {
@@ -25,7 +27,8 @@ pub fn synopsis_bytes(shape: &Shape, key_columns: usize) -> usize {
                 columns => names + 4 * columns * basis.keys.len(),
             };
             let columns = basis.columns.len().saturating_sub(COLUMNS_OF_A_SCHEMA);
-            names + parts + BYTES_A_COLUMN * columns
+            let bins = basis.units.as_ref().map_or(0, |told| told.bins.len());
+            names + parts + BYTES_A_COLUMN * columns + BYTES_A_BIN * bins
         }
         _ => 0,
     };

@@ -75,6 +75,7 @@ pub fn read(
         keys,
         sum: None,
         grid: Some(grid),
+        unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline(declared.pipeline),
     };
     let about = described_quantiles(&counting, grid, of.get_ref(), &value, declared);

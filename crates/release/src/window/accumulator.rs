@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::unit_keys::{KeyCounting, KeyTotals};
+use super::unit_keys::{CountedKeys, KeyCounting, KeyTotals};
 use bernstream_synopsis::histogram::{GridPoint, Histogram, Nodes};
 
 /// The label of a class, and the bound of a number that is a label.
@@ -131,7 +131,7 @@ pub enum Accumulator {
     /// Sorted by the records themselves.
     Records(Vec<Record>),
     /// Totals of each declared key, in their order.
-    Keys(Vec<KeyTotals>),
+    Keys(CountedKeys),
 }
 
 impl AccumulatorSpec {
@@ -215,9 +215,7 @@ impl AccumulatorSpec {
             }
             AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.sum_count()]),
             AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
-            AccumulatorSpec::Keys(counting) => {
-                Accumulator::Keys(vec![KeyTotals::default(); counting.keys.len()])
-            }
+            AccumulatorSpec::Keys(counting) => Accumulator::Keys(CountedKeys::new(counting)),
             AccumulatorSpec::UserWeighted(inner) => inner.empty(),
         }
     }
@@ -303,10 +301,8 @@ impl AccumulatorSpec {
             // Without a user a record counts whole.
             (AccumulatorSpec::UserWeighted(inner), accumulator) => inner.add(accumulator, record),
             // A record does not know its key, nor its unit.
-            (AccumulatorSpec::Keys(counting), Accumulator::Keys(totals)) => {
-                if let Some(totals) = totals.first_mut() {
-                    totals.add_lone_record(counting, record.label);
-                }
+            (AccumulatorSpec::Keys(counting), Accumulator::Keys(counted)) => {
+                counted.add_lone_record(counting, record.label);
             }
             _ => {}
         }
@@ -413,8 +409,17 @@ impl Accumulator {
 
     /// The totals of each key; none where something else is kept.
     pub fn key_totals(&self) -> &[KeyTotals] {
-        if let Accumulator::Keys(totals) = self {
-            totals
+        if let Accumulator::Keys(counted) = self {
+            &counted.totals
+        } else {
+            &[]
+        }
+    }
+
+    /// Units by how many keys they have; none where that is not told.
+    pub fn unit_counts(&self) -> &[u64] {
+        if let Accumulator::Keys(counted) = self {
+            &counted.units
         } else {
             &[]
         }

@@ -279,7 +279,7 @@ fn decode_kept_keys(
     reader: &mut ByteReader<'_>,
 ) -> Option<Vec<KeptKey>> {
     let count = reader.read_count()?;
-    if count == 0 || count as u64 > u64::from(counting.max_keys) {
+    if !counting.can_keep(count) {
         return None;
     }
     let mut kept: Vec<KeptKey> = Vec::with_capacity(count);

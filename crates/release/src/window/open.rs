@@ -63,7 +63,7 @@ impl OpenWindow {
             OpenWindow::Groups(groups) => groups.into_accumulators(spec),
             OpenWindow::Keys(keys) => match spec {
                 AccumulatorSpec::Keys(counting) => {
-                    vec![Accumulator::Keys(keys.totals(counting))]
+                    vec![Accumulator::Keys(keys.counted_keys(counting))]
                 }
                 _ => Vec::new(),
             },

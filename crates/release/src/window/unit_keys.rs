@@ -13,6 +13,7 @@ use super::accumulator::LABEL;
 use super::open::UnitKey;
 use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::key_quantiles::RankGrid;
+use bernstream_synopsis::told_caps::UnitBin;
 
 /// Rules of a release that counts by key. All of it is public.
 #[derive(Clone, Debug)]
@@ -27,7 +28,28 @@ pub struct KeyCounting {
     pub sum: Option<UnitSum>,
     /// Places that the mean value of a unit and key counts at, where quantiles are told.
     pub grid: Option<RankGrid>,
+    /// Bins that units count in by how many keys they have, before the cap; none where that is not told.
+    pub unit_bins: Vec<UnitBin>,
     pub ranks: RankKey,
+}
+
+impl KeyCounting {
+    /// Most keys of a unit that a window keeps: those that count, and so many that the last bin is known.
+    fn kept_keys(&self) -> usize {
+        let told = self.unit_bins.last().map_or(0, |last| last.least);
+        usize::try_from(self.max_keys.max(told)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns whether a window can keep so many keys of a unit that has any.
+    pub(super) fn can_keep(&self, keys: usize) -> bool {
+        (1..=self.kept_keys()).contains(&keys)
+    }
+
+    /// The keys of a unit that count, of those that are kept in the order of their ranks.
+    fn counted<'a>(&self, kept: &'a [KeptKey]) -> &'a [KeptKey] {
+        let most = usize::try_from(self.max_keys).unwrap_or(usize::MAX);
+        kept.get(..most).unwrap_or(kept)
+    }
 }
 
 /// Most records of a unit and key that can count.
@@ -223,10 +245,48 @@ impl KeyTotals {
     }
 }
 
+/// Exact numbers of a closed window that counts by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountedKeys {
+    /// The totals of each key.
+    pub totals: Vec<KeyTotals>,
+    /// Units by how many keys they have, one number for each of [`KeyCounting::unit_bins`].
+    pub units: Vec<u64>,
+}
+
+impl CountedKeys {
+    pub(super) fn new(counting: &KeyCounting) -> Self {
+        CountedKeys {
+            totals: vec![KeyTotals::default(); counting.keys.len()],
+            units: vec![0; counting.unit_bins.len()],
+        }
+    }
+
+    /// Adds a record that is all that its unit has, in the first key.
+    pub(super) fn add_lone_record(&mut self, counting: &KeyCounting, label: i32) {
+        if let Some(totals) = self.totals.first_mut() {
+            totals.add_lone_record(counting, label);
+            self.add_unit_of(counting, 1);
+        }
+    }
+
+    /// Counts a unit of which so many keys are kept.
+    fn add_unit_of(&mut self, counting: &KeyCounting, keys: usize) {
+        // One that has more than are kept is in the last bin, which begins there.
+        let mut bins = counting.unit_bins.iter();
+        if let Some(bin) = bins.position(|bin| keys <= bin.most as usize)
+            && let Some(units) = self.units.get_mut(bin)
+        {
+            *units += 1;
+        }
+    }
+}
+
 /// State of an open window for a release that counts by key.
 #[derive(Clone)]
 pub(super) enum OpenKeys {
-    /// The keys of each unit that have the smallest ranks so far, in the order of their ranks.
+    /// The keys of each unit that have the smallest ranks so far, in the order of their ranks: those that count come first, and more where
+    /// it is told how many keys a unit has.
     Users(HashMap<UnitKey, Vec<KeptKey>>),
     /// Totals of each key, where every record is a unit.
     Records(Vec<KeyTotals>),
@@ -300,20 +360,25 @@ impl OpenKeys {
         }
     }
 
-    /// Totals of each key, the caps decided.
-    pub fn totals(self, counting: &KeyCounting) -> Vec<KeyTotals> {
+    /// The numbers of the window, the caps decided.
+    pub fn counted_keys(self, counting: &KeyCounting) -> CountedKeys {
+        let mut counted = CountedKeys::new(counting);
         let units = match self {
-            OpenKeys::Records(totals) => return totals,
+            OpenKeys::Records(totals) => {
+                return CountedKeys { totals, ..counted };
+            }
             OpenKeys::Users(units) => units,
         };
-        let mut totals = vec![KeyTotals::default(); counting.keys.len()];
-        for kept in units.values().flatten() {
-            if let Some(totals) = totals.get_mut(kept.group as usize) {
-                totals.add_unit(counting, kept);
+        for kept in units.values() {
+            counted.add_unit_of(counting, kept.len());
+            for kept in counting.counted(kept) {
+                if let Some(totals) = counted.totals.get_mut(kept.group as usize) {
+                    totals.add_unit(counting, kept);
+                }
             }
         }
-        count_users(&units, &mut totals);
-        totals
+        count_users(counting, &units, &mut counted.totals);
+        counted
     }
 }
 
@@ -354,7 +419,7 @@ impl KeptKey {
 /// Keeps a key in its place by rank, and drops the last one where there are too many.
 fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKey) {
     let place = kept.partition_point(|other| other.precedes(&added));
-    let most = usize::try_from(counting.max_keys).unwrap_or(usize::MAX);
+    let most = counting.kept_keys();
     if place < most {
         kept.truncate(most - 1);
         kept.insert(place, added);
@@ -362,11 +427,15 @@ fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKe
 }
 
 /// Counts each user once for a key, however many of its units keep it.
-fn count_users(units: &HashMap<UnitKey, Vec<KeptKey>>, totals: &mut [KeyTotals]) {
+fn count_users(
+    counting: &KeyCounting,
+    units: &HashMap<UnitKey, Vec<KeptKey>>,
+    totals: &mut [KeyTotals],
+) {
     let has_one_period = has_one_period(units);
     let mut counted = HashSet::new();
     for (unit, kept) in units {
-        for kept in kept {
+        for kept in counting.counted(kept) {
             let user_and_key = UserAndKey {
                 user: &unit.user,
                 group: kept.group,

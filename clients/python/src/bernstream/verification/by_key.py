@@ -19,6 +19,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "values": ("low", "high"),
     "sums": ("sum",),
     "ranges": (),
+    "caps": (),
 }
 #: What floats lose, and what whole grid units lose of a part.
 _FLOATS, _PARTS = 1e-9, 1e-5
@@ -32,6 +33,8 @@ class Change:
     #: How many columns change by as much where a unit is added, and where a record is replaced.
     added: int
     replaced: int
+    #: In how many keys: numbers of units change in one bin, whatever the unit has.
+    keys: int
 
 
 def needed(about: Description, norm: str, adjacency: str) -> Needed:
@@ -39,16 +42,18 @@ def needed(about: Description, norm: str, adjacency: str) -> Needed:
     counted = _counted(about)
     changes = _changes(about, counted)
     replaced = adjacency == "replace_one"
-    if replaced and not changes.keys().isdisjoint(("users", "sums")):
+    if replaced and not changes.keys().isdisjoint(("users", "sums", "caps")):
         raise SynopsisError("where a record is replaced its user stays: users and sums of users have no sensitivity")
-    sizes = [change.size for change in changes.values() for _ in range(change.replaced if replaced else change.added)]
-    return Needed(_together(sizes, counted.max_keys, norm), _FLOATS)
+    power = 2 if norm == "2-norm" else 1
+    times = [change.keys * (change.replaced if replaced else change.added) for change in changes.values()]
+    whole = math.fsum(many * change.size**power for many, change in zip(times, changes.values()))
+    return Needed(whole ** (1.0 / power), _FLOATS)
 
 
 def check_parts(about: Description, norm: str, where: str, found: Findings) -> None:
     """Compares what the noise of each statistic takes of the price with its part of it."""
     counted, power = _counted(about), 2 if norm == "2-norm" else 1
-    sizes = {of: change.size**power for of, change in _changes(about, counted).items()}
+    sizes = {of: change.keys * change.size**power for of, change in _changes(about, counted).items()}
     whole = sum(sizes.values())
     for of, part in counted.parts.items():
         if not math.isclose(sizes[of] / whole, part, rel_tol=_PARTS):
@@ -56,11 +61,6 @@ def check_parts(about: Description, norm: str, where: str, found: Findings) -> N
             return
     shares = ", ".join(f"{of} {part:g}" for of, part in counted.parts.items())
     found.holds(f"{where}: the price is divided as it says: {shares}")
-
-
-def _together(sizes: list[float], keys: int, norm: str) -> float:
-    """The norm of changes that come in so many keys."""
-    return math.sqrt(keys * math.fsum(size * size for size in sizes)) if norm == "2-norm" else keys * math.fsum(sizes)
 
 
 def _counted(about: Description) -> Counted:
@@ -74,16 +74,21 @@ def _changes(about: Description, counted: Counted) -> dict[str, Change]:
     units = {column.statistic: column.unit for column in about.basis.columns}
     found = {}
     for of in counted.parts:
+        if of == "caps" and (told := about.basis.told) is not None:
+            found[of] = Change(1.0 / told.unit, 1, 1, 1)
+            continue
         if of not in _COLUMNS:
             raise SynopsisError(f"it has a part of the price for '{of}', which this package does not know")
         names = list(units) if of == "ranges" else _COLUMNS[of]
         columns = [units.pop(column, None) for column in names]
-        if columns[0] is None or any(unit != columns[0] for unit in columns):
+        if not columns or columns[0] is None or any(unit != columns[0] for unit in columns):
             raise SynopsisError(f"it has a part of the price for {of}, and no such column")
         # A value is in one range of each level, and in another one where it is replaced.
         levels = 1 if counted.quantiles is None or counted.quantiles.grid.block is None else 2
         added, replaced = (levels, 2 * levels) if of == "ranges" else (1, len(columns))
-        found[of] = Change(_most(of, counted) / columns[0], added, replaced)
+        found[of] = Change(_most(of, counted) / columns[0], added, replaced, counted.max_keys)
+    if about.basis.told is not None and "caps" not in found:
+        raise SynopsisError("nothing was paid for its numbers of units")
     if units:
         raise SynopsisError(f"nothing was paid for its column {next(iter(units))}")
     return found

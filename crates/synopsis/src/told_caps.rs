@@ -1,0 +1,488 @@
+//! Numbers of units by how many keys they have, before a cap on keys drops any, and what can be read off them: the share that the cap
+//! drops, and the cap that would cost least. All readings are post-processing and cost no privacy.
+//!
+//! The formulas are those of `clients/FORMAT.md`, "Told caps".
+
+use serde::{Deserialize, Serialize};
+
+use crate::description::{KeyedCounts, TargetDescription};
+use crate::key_table::{KeyNoise, KeyReading};
+use crate::noise::weighted_noise;
+use crate::released::Synopsis;
+use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
+use crate::{Basis, KeyBasis, Norm};
+
+/// Most keys up to which units can be told apart.
+pub const MOST_TOLD: u32 = 1024;
+
+/// Range of numbers of keys, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitBin {
+    pub least: u32,
+    pub most: u32,
+}
+
+/// Numbers of units by how many keys they have. The noisy counts follow the columns of their table, one for each bin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnitCounts {
+    pub bins: Vec<UnitBin>,
+    /// Scale of the noise on a count, in units of the scale that the description gives.
+    pub unit: f64,
+    /// The counts, in an Arrow message, whose columns have a number for each key: 16 hexadecimal digits each, as long whatever they are.
+    /// Elsewhere they are the last values, and this is absent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub packed: String,
+}
+
+/// Reading of the numbers of units: what the cap on keys drops.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToldCaps {
+    /// The cap.
+    pub max_keys: u32,
+    /// Share of all pairs of a unit and a key of it that the cap drops.
+    pub dropped: Estimate,
+    pub cheapest: CheapestCap,
+    /// Units of each bin.
+    pub units: Vec<ToldBin>,
+}
+
+/// Units with so many keys.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ToldBin {
+    #[serde(flatten)]
+    pub bin: UnitBin,
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// The cap whose cost is expected to be least: the pairs that it drops, and the deviation of the noise of all keys, in the most that a
+/// unit counts in a key.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CheapestCap {
+    pub max_keys: u32,
+    pub cost: f64,
+    /// The cost of the cap in force.
+    pub present_cost: f64,
+    /// Tells that noise does not explain the difference.
+    pub is_clear: bool,
+    /// Tells that the cap is above all numbers of keys that are told apart, so that it is only known to be larger.
+    pub is_beyond: bool,
+}
+
+/// The bins of units with 1 to `keys` keys: 1, 2, 3, 4, 5 to 6, 7 to 8, 9 to 12, two for each doubling, up to `most`; whatever is above is
+/// in the last one.
+pub fn unit_bins(most: u32, keys: u32) -> Vec<UnitBin> {
+    let told = most.min(keys);
+    let mut bins = Vec::new();
+    let (mut least, mut edge) = (1, 1_u32);
+    while least <= told {
+        let last = edge.min(told);
+        bins.push(UnitBin { least, most: last });
+        least = last + 1;
+        edge = match edge {
+            1 => 2,
+            edge if edge.is_power_of_two() => edge + edge / 2,
+            edge => edge + edge / 3,
+        };
+    }
+    if least <= keys {
+        bins.push(UnitBin { least, most: keys });
+    }
+    bins
+}
+
+/// Digits of a packed count.
+const DIGITS: usize = 16;
+
+/// The bits of each count, the highest first, in hexadecimal.
+pub(crate) fn pack_counts(counts: &[f64]) -> String {
+    let mut packed = String::with_capacity(DIGITS * counts.len());
+    for count in counts {
+        packed += &format!("{:016x}", count.to_bits());
+    }
+    packed
+}
+
+/// The counts of [`pack_counts`]; `None` if these are no such digits.
+pub(crate) fn unpack_counts(packed: &str) -> Option<Vec<f64>> {
+    let digits = packed.as_bytes();
+    if !digits.len().is_multiple_of(DIGITS) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut counts = Vec::with_capacity(digits.len() / DIGITS);
+    for digits in digits.chunks(DIGITS) {
+        let digits = std::str::from_utf8(digits).ok()?;
+        counts.push(f64::from_bits(u64::from_str_radix(digits, 16).ok()?));
+    }
+    Some(counts)
+}
+
+/// Says what is wrong, if anything is, with the bins of a table with so many keys.
+pub(crate) fn check_unit_counts(told: &UnitCounts, keys: usize) -> Result<(), String> {
+    let mut next = 1;
+    for bin in &told.bins {
+        if bin.least != next || bin.most < bin.least {
+            return Err("the numbers of keys of its units have gaps or overlaps".to_owned());
+        }
+        next = bin.most.saturating_add(1);
+    }
+    let ends_well = told
+        .bins
+        .last()
+        .is_some_and(|last| last.most as usize == keys && last.least <= MOST_TOLD + 1);
+    let is_proper = told.unit > 0.0 && told.unit.is_finite() && told.packed.is_empty();
+    match ends_well && is_proper {
+        true => Ok(()),
+        false => Err("the numbers of keys of its units are not proper".to_owned()),
+    }
+}
+
+impl ToldCaps {
+    /// The largest number of keys up to which units are told apart.
+    pub fn most_told(&self) -> u32 {
+        let last = self.units.last().map_or(1, |last| last.bin.least);
+        last.max(2) - 1
+    }
+}
+
+impl UnitBin {
+    /// The number of keys that stands for the bin: its middle, and of a wide one not more than a quarter above its least.
+    fn middle(self) -> f64 {
+        let least = f64::from(self.least);
+        f64::midpoint(least, f64::from(self.most)).min(1.25 * least)
+    }
+
+    /// Returns whether a cap lies within it.
+    fn is_cut_by(self, cap: u32) -> bool {
+        self.least < cap && cap < self.most
+    }
+}
+
+/// Keys that stand for those of each unit of a bin.
+#[derive(Clone, Copy)]
+enum KeysOfBin {
+    Middle,
+    /// Those with which the cap drops the least share.
+    LeastDropped,
+    /// Those with which it drops most, of a bin that the cap lies within the largest number.
+    MostDropped,
+    /// The same with the smallest number of such a bin.
+    MostDroppedBelow,
+}
+
+impl KeysOfBin {
+    /// The share that a cap drops falls with the keys of a unit that it drops none of, and rises with those of others.
+    fn number(self, bin: UnitBin, cap: u32) -> f64 {
+        let is_whole = bin.most <= cap;
+        f64::from(match self {
+            KeysOfBin::Middle => return bin.middle(),
+            KeysOfBin::LeastDropped if is_whole => bin.most,
+            KeysOfBin::LeastDropped => bin.least.max(cap),
+            KeysOfBin::MostDropped if is_whole => bin.least,
+            KeysOfBin::MostDropped => bin.most,
+            KeysOfBin::MostDroppedBelow if is_whole || bin.is_cut_by(cap) => bin.least,
+            KeysOfBin::MostDroppedBelow => bin.most,
+        })
+    }
+}
+
+/// Pairs of a unit and a key, all of them and those that a cap drops, as sums of the counts with public weights.
+struct WeighedPairs {
+    dropped: f64,
+    all: f64,
+    /// Sums of the squares of the weights of both, and of their products.
+    squares: [f64; 3],
+}
+
+impl WeighedPairs {
+    fn new(bins: &[UnitBin], counts: &[f64], cap: u32, keys: KeysOfBin) -> Self {
+        let mut pairs = WeighedPairs {
+            dropped: 0.0,
+            all: 0.0,
+            squares: [0.0; 3],
+        };
+        for (bin, count) in bins.iter().zip(counts) {
+            let keys = keys.number(*bin, cap);
+            let dropped = (keys - f64::from(cap)).max(0.0);
+            pairs.dropped += dropped * count;
+            pairs.all += keys * count;
+            let [of_dropped, of_both, of_all] = &mut pairs.squares;
+            *of_dropped += dropped * dropped;
+            *of_both += dropped * keys;
+            *of_all += keys * keys;
+        }
+        pairs
+    }
+
+    fn interval(&self, half_width: f64) -> Option<ConfidenceInterval> {
+        fieller_interval(self.dropped, self.all, half_width, self.squares)
+    }
+}
+
+impl Synopsis {
+    /// What its numbers of units by keys say of the cap on keys; `None` where they are not told.
+    pub fn told_caps(&self) -> Option<ToldCaps> {
+        let about = &self.description;
+        let (Basis::Keys(basis), TargetDescription::Counts(counts)) = (&about.basis, &about.target)
+        else {
+            return None;
+        };
+        let told = basis.units.as_ref()?;
+        let noise = KeyNoise {
+            basis,
+            value: counts.value.as_ref(),
+            quantiles: counts.quantiles.as_ref(),
+            law: about.noise.law,
+            scale: about.noise.scale,
+        };
+        let values = self.values.get(basis.table_values()..)?;
+        Some(read_caps(&noise, counts, told, values))
+    }
+}
+
+fn read_caps(
+    noise: &KeyNoise<'_>,
+    counted: &KeyedCounts,
+    told: &UnitCounts,
+    counts: &[f64],
+) -> ToldCaps {
+    let half_width = weighted_noise(noise.law, noise.scale, &[told.unit]).half_width;
+    let mut units = Vec::with_capacity(counts.len());
+    for (bin, count) in told.bins.iter().zip(counts) {
+        units.push(ToldBin {
+            bin: *bin,
+            estimate: Estimate {
+                value: *count,
+                interval: Some(ConfidenceInterval::around(*count, half_width)),
+            },
+        });
+    }
+    let cap = counted.max_keys;
+    ToldCaps {
+        max_keys: cap,
+        dropped: dropped_share(&told.bins, counts, cap, half_width),
+        cheapest: cheapest_cap(noise, counted, told, counts),
+        units,
+    }
+}
+
+/// The share of pairs that a cap drops. Each end of the interval is that of the ratio with the keys in every bin that make it most
+/// extreme (Fieller), so the interval holds wherever in their bins units are.
+fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) -> Estimate {
+    let pairs = WeighedPairs::new(bins, counts, cap, KeysOfBin::Middle);
+    let value = match pairs.all > 0.0 {
+        true => (pairs.dropped / pairs.all).clamp(0.0, 1.0),
+        false => f64::NAN,
+    };
+    let [least, most, most_below] = [
+        KeysOfBin::LeastDropped,
+        KeysOfBin::MostDropped,
+        KeysOfBin::MostDroppedBelow,
+    ]
+    .map(|keys| WeighedPairs::new(bins, counts, cap, keys).interval(half_width));
+    let interval = match (least, most, most_below) {
+        (Some(least), Some(most), Some(most_below)) => Some(
+            ConfidenceInterval {
+                lower: least.lower,
+                upper: most.upper.max(most_below.upper),
+            }
+            .clamped(0.0, 1.0),
+        ),
+        _ => None,
+    };
+    Estimate { value, interval }
+}
+
+/// What caps cost, by the numbers of units.
+struct CapCosts<'a> {
+    present: u32,
+    norm: Norm,
+    /// That of the cap in force, of all keys together.
+    noise: f64,
+    told: &'a UnitCounts,
+    counts: &'a [f64],
+}
+
+impl CapCosts<'_> {
+    /// The pairs that a cap drops, and the noise that it asks for.
+    fn cost(&self, cap: u32) -> f64 {
+        let pairs = WeighedPairs::new(&self.told.bins, self.counts, cap, KeysOfBin::Middle);
+        let times = f64::from(cap) / f64::from(self.present);
+        let times = match self.norm {
+            Norm::Two => times.sqrt(),
+            Norm::One | Norm::Sup => times,
+        };
+        pairs.dropped + self.noise * times
+    }
+
+    /// The weights of the counts in the difference of the costs of two caps.
+    fn weights_of_difference(&self, one: u32, other: u32) -> Vec<f64> {
+        let mut weights = Vec::with_capacity(self.told.bins.len());
+        for bin in &self.told.bins {
+            let [one, other] = [one, other].map(|cap| (bin.middle() - f64::from(cap)).max(0.0));
+            weights.push((one - other) * self.told.unit);
+        }
+        weights
+    }
+}
+
+/// The cap with the least cost of all that can be told apart.
+fn cheapest_cap(
+    noise: &KeyNoise<'_>,
+    counted: &KeyedCounts,
+    told: &UnitCounts,
+    counts: &[f64],
+) -> CheapestCap {
+    let present = counted.max_keys;
+    let costs = CapCosts {
+        present,
+        norm: noise.law.norm(),
+        noise: noise_of_all_keys(noise, counted),
+        told,
+        counts,
+    };
+    // Above this no unit is taken to have keys that are dropped.
+    let last = told.bins.last().copied();
+    let last = last.unwrap_or(UnitBin { least: 1, most: 1 });
+    let top = last.most.min(last.least + last.least / 4 + 1);
+    let mut best = present;
+    for cap in 1..=top {
+        if costs.cost(cap) < costs.cost(best) {
+            best = cap;
+        }
+    }
+    let weights = costs.weights_of_difference(best, present);
+    let of_difference = weighted_noise(noise.law, noise.scale, &weights).half_width;
+    let [cost, present_cost] = [best, present].map(|cap| costs.cost(cap));
+    CheapestCap {
+        max_keys: best,
+        cost,
+        present_cost,
+        is_clear: present_cost - cost > of_difference,
+        is_beyond: best >= last.least && last.most > top,
+    }
+}
+
+/// The deviation of the noise on the first number of every key, in the most that a unit adds to it, all keys together.
+fn noise_of_all_keys(noise: &KeyNoise<'_>, counted: &KeyedCounts) -> f64 {
+    let readings = noise.readings();
+    let reading = readings.first().copied().unwrap_or(KeyReading::Users);
+    let most = match (reading, counted.per_user, counted.max_records) {
+        (KeyReading::Sum, Some(bounds), _) => bounds.min.abs().max(bounds.max.abs()),
+        (KeyReading::Users, ..) | (_, _, None) => 1.0,
+        (_, _, Some(most)) => f64::from(most),
+    };
+    noise.basis.keys.len() as f64 * noise.deviation(reading) / most
+}
+
+impl KeyBasis {
+    /// Number of values of the rows and columns; the numbers of units follow.
+    pub fn table_values(&self) -> usize {
+        self.keys.len().saturating_mul(self.columns.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(bins: &[UnitBin]) -> Vec<[u32; 2]> {
+        bins.iter().map(|bin| [bin.least, bin.most]).collect()
+    }
+
+    #[test]
+    fn bins_are_finer_where_keys_are_few_and_have_everything_in_the_end() {
+        assert_eq!(
+            ends(&unit_bins(32, 1000)),
+            [
+                [1, 1],
+                [2, 2],
+                [3, 3],
+                [4, 4],
+                [5, 6],
+                [7, 8],
+                [9, 12],
+                [13, 16],
+                [17, 24],
+                [25, 32],
+                [33, 1000]
+            ]
+        );
+        assert_eq!(ends(&unit_bins(32, 3)), [[1, 1], [2, 2], [3, 3]]);
+        assert_eq!(
+            ends(&unit_bins(5, 7)),
+            [[1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 7]]
+        );
+        for most in 1..80 {
+            for keys in 1..80 {
+                let told = UnitCounts {
+                    bins: unit_bins(most, keys),
+                    unit: 1.0,
+                    packed: String::new(),
+                };
+                assert_eq!(check_unit_counts(&told, keys as usize), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn packed_counts_are_as_long_whatever_they_are() {
+        for counts in [[0.0, -0.5], [1e300, -1.0 / 3.0]] {
+            let packed = pack_counts(&counts);
+            assert_eq!(packed.len(), 32);
+            assert_eq!(unpack_counts(&packed), Some(counts.to_vec()));
+        }
+        for damaged in ["0", "000000000000000g", "+00000000000000f"] {
+            assert_eq!(unpack_counts(damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn bins_with_gaps_or_of_other_keys_are_refused() {
+        let mut told = UnitCounts {
+            bins: unit_bins(4, 9),
+            unit: 1.0,
+            packed: String::new(),
+        };
+        assert!(check_unit_counts(&told, 8).is_err());
+        told.bins.remove(1);
+        assert!(check_unit_counts(&told, 9).is_err());
+        told.bins.clear();
+        assert!(check_unit_counts(&told, 9).is_err());
+    }
+
+    /// Without noise the interval is what units can do within their bins, and both ends are reached.
+    #[test]
+    fn ends_without_noise_are_those_of_all_places_in_bins() {
+        let bins = unit_bins(8, 11);
+        let counts = [3.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0];
+        for cap in 1..=10 {
+            let found = dropped_share(&bins, &counts, cap, 0.0);
+            let interval = found.interval.expect("pairs");
+            let [mut least, mut most] = [f64::INFINITY, 0.0_f64];
+            // Two units of 5 or 6 keys, one of 7 or 8, one of 9 to 11; the others are known.
+            for one in 5..=6_u32 {
+                for two in 5..=6 {
+                    for three in 7..=8 {
+                        for four in 9..=11 {
+                            let all = [1, 1, 1, 2, 2, 4, one, two, three, four];
+                            let dropped: u32 = all.iter().map(|j| j.saturating_sub(cap)).sum();
+                            let share = f64::from(dropped) / f64::from(all.iter().sum::<u32>());
+                            least = least.min(share);
+                            most = most.max(share);
+                        }
+                    }
+                }
+            }
+            assert!(
+                (interval.lower - least).abs() < 1e-12,
+                "{cap}: {interval:?} {least}"
+            );
+            assert!(
+                (interval.upper - most).abs() < 1e-12,
+                "{cap}: {interval:?} {most}"
+            );
+            assert!((least..=most).contains(&found.value), "{cap}: {found:?}");
+        }
+    }
+}
