@@ -2,7 +2,7 @@
 
 use crate::cli::explain::ExplainSection;
 use crate::cli::failure::Failure;
-use crate::cli::figures::{float, join_numbers, three_digits};
+use crate::cli::figures::{float, join_numbers, ten_digits, three_digits};
 use crate::cli::units;
 use bernstream_config::{PrivacyUnit, ReleaseSettings, WindowKind, WorkerSettings};
 use bernstream_noise::continual::CalibratedSeries;
@@ -601,7 +601,7 @@ fn told_caps_in_words(told: &UnitCounts, counts: &KeyedCounts) -> Option<String>
     Some(format!(
         "what max_keys drops is told: units by how many keys they have, up to {} apart, for {} % of the price; `query` reads it",
         last.least.max(2) - 1,
-        three_digits(100.0 * part)
+        ten_digits(100.0 * part)
     ))
 }
 
