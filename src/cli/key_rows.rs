@@ -5,11 +5,10 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::figures::{above_noise, three_digits};
+use crate::cli::figures::above_noise;
 use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
 use bernstream_synopsis::key_table::{CountedTable, KeyMargin, KeyReading, KeyRow, KeyShares};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
-use bernstream_synopsis::told_caps::CheapestCap;
 use bernstream_synopsis::{Synopsis, SynopsisError};
 
 /// Name of the only row where no key is declared.
@@ -160,30 +159,14 @@ pub fn told_caps_in_words(synopsis: &Synopsis) -> String {
             let [value, lower, upper] = [told.dropped.value, lower, upper]
                 .map(|share| above_noise(100.0 * share, half_width.max(1.0)));
             format!(
-                "max_keys = {cap} drops {value} % of all pairs of a user and a key, from {lower} to {upper} % with 95 % probability"
+                "max_keys = {cap} drops {value} % of all pairs of a user and a key in a period, from {lower} to {upper} % with 95 % probability"
             )
         }
-        None => format!(
-            "how much max_keys = {cap} drops is unknown: the noise may be as large as the number of users"
-        ),
+        None => {
+            format!("how much max_keys = {cap} drops is unknown: the noise of this window hides it")
+        }
     };
-    let CheapestCap {
-        max_keys: best,
-        cost,
-        present_cost,
-        is_clear,
-        is_beyond,
-    } = told.cheapest;
-    let [cost, present_cost] = [cost, present_cost].map(three_digits);
-    let advice = match (is_clear, is_beyond) {
-        (false, _) => "no other cap would clearly cost less".to_owned(),
-        (true, true) => format!("a cap above {} would cost less", told.most_told()),
-        (true, false) => format!(
-            "the cap that would cost least is about {best}, {cost} against {present_cost} now: pairs that are dropped and the noise of all \
-             keys together"
-        ),
-    };
-    format!("{share}; {advice}\n")
+    format!("{share}\n")
 }
 
 /// The rows and their synopsis; of the largest rows also whether noise may have made the last of them larger than the first that is left

@@ -148,10 +148,6 @@ fn what_a_cap_drops_is_read_from_the_synopsis_of_a_file() {
     let synopsis = synopsis.to_str().unwrap();
     let words = said_by(&["query", synopsis]);
     assert!(words.contains("max_keys = 2 drops "), "{words}");
-    assert!(
-        words.contains("the cap that would cost least is about"),
-        "{words}"
-    );
     let json: Value = serde_json::from_str(&said_by(&["query", synopsis, "--json"])).unwrap();
     assert_eq!(json["caps"]["max_keys"], 2);
     assert_eq!(json["caps"]["dropped"]["value"], dropped.value);

@@ -2,7 +2,7 @@
 //! post-processing and costs no privacy.
 //!
 //! The formulas are those of `clients/FORMAT.md`, "Tables by key" and "Quantiles". An interval covers the noise. What the caps leave out of a unit is no
-//! part of it: how much that is nobody knows from these numbers.
+//! part of it: how much that is no row tells.
 
 mod margin;
 
@@ -174,14 +174,6 @@ impl KeyNoise<'_> {
         match self.weights_of(reading) {
             Some(weights) => weighted_noise(self.law, self.scale, &weights).half_width,
             None => f64::INFINITY,
-        }
-    }
-
-    /// Standard deviation of the noise of a reading of one key; of a mean that of `low`, and 0 of quantiles.
-    pub(crate) fn deviation(&self, reading: KeyReading) -> f64 {
-        match self.weights_of(reading) {
-            Some(weights) => weighted_noise(self.law, self.scale, &weights).deviation,
-            None => 0.0,
         }
     }
 

@@ -1,16 +1,15 @@
-//! Numbers of units by how many keys they have, before a cap on keys drops any, and what can be read off them: the share that the cap
-//! drops, and the cap that would cost least. All readings are post-processing and cost no privacy.
+//! Numbers of units by how many keys they have, before a cap on keys drops any, and the share that the cap drops, which is read off them.
+//! Readings are post-processing and cost no privacy.
 //!
 //! The formulas are those of `clients/FORMAT.md`, "Told caps".
 
 use serde::{Deserialize, Serialize};
 
-use crate::description::{KeyedCounts, TargetDescription};
-use crate::key_table::{KeyNoise, KeyReading};
+use crate::description::{NoiseDescription, TargetDescription};
 use crate::noise::weighted_noise;
 use crate::released::Synopsis;
 use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
-use crate::{Basis, KeyBasis, Norm};
+use crate::{Basis, KeyBasis};
 
 /// Most keys up to which units can be told apart.
 pub const MOST_TOLD: u32 = 1024;
@@ -41,7 +40,6 @@ pub struct ToldCaps {
     pub max_keys: u32,
     /// Share of all pairs of a unit and a key of it that the cap drops.
     pub dropped: Estimate,
-    pub cheapest: CheapestCap,
     /// Units of each bin.
     pub units: Vec<ToldBin>,
 }
@@ -55,30 +53,22 @@ pub struct ToldBin {
     pub estimate: Estimate,
 }
 
-/// The cap whose cost is expected to be least: the pairs that it drops, and the deviation of the noise of all keys, in the most that a
-/// unit counts in a key.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CheapestCap {
-    pub max_keys: u32,
-    pub cost: f64,
-    /// The cost of the cap in force.
-    pub present_cost: f64,
-    /// Tells that noise does not explain the difference.
-    pub is_clear: bool,
-    /// Tells that the cap is above all numbers of keys that are told apart, so that it is only known to be larger.
-    pub is_beyond: bool,
-}
-
 /// The bins of units with 1 to `keys` keys: 1, 2, 3, 4, 5 to 6, 7 to 8, 9 to 12, two for each doubling, up to `most`; whatever is above is
-/// in the last one.
-pub fn unit_bins(most: u32, keys: u32) -> Vec<UnitBin> {
+/// in the last one. No bin has numbers on both sides of the cap `max_keys`, so that units that lose nothing are apart from all others.
+pub fn unit_bins(most: u32, keys: u32, max_keys: u32) -> Vec<UnitBin> {
     let told = most.min(keys);
     let mut bins = Vec::new();
     let (mut least, mut edge) = (1, 1_u32);
     while least <= told {
-        let last = edge.min(told);
+        let mut last = edge.min(told);
+        if (least..last).contains(&max_keys) {
+            last = max_keys;
+        }
         bins.push(UnitBin { least, most: last });
         least = last + 1;
+        if last < edge {
+            continue;
+        }
         edge = match edge {
             1 => 2,
             edge if edge.is_power_of_two() => edge + edge / 2,
@@ -134,14 +124,6 @@ pub(crate) fn check_unit_counts(told: &UnitCounts, keys: usize) -> Result<(), St
     match ends_well && is_proper {
         true => Ok(()),
         false => Err("the numbers of keys of its units are not proper".to_owned()),
-    }
-}
-
-impl ToldCaps {
-    /// The largest number of keys up to which units are told apart.
-    pub fn most_told(&self) -> u32 {
-        let last = self.units.last().map_or(1, |last| last.bin.least);
-        last.max(2) - 1
     }
 }
 
@@ -228,24 +210,12 @@ impl Synopsis {
             return None;
         };
         let told = basis.units.as_ref()?;
-        let noise = KeyNoise {
-            basis,
-            value: counts.value.as_ref(),
-            quantiles: counts.quantiles.as_ref(),
-            law: about.noise.law,
-            scale: about.noise.scale,
-        };
         let values = self.values.get(basis.table_values()..)?;
-        Some(read_caps(&noise, counts, told, values))
+        Some(read_caps(&about.noise, counts.max_keys, told, values))
     }
 }
 
-fn read_caps(
-    noise: &KeyNoise<'_>,
-    counted: &KeyedCounts,
-    told: &UnitCounts,
-    counts: &[f64],
-) -> ToldCaps {
+fn read_caps(noise: &NoiseDescription, cap: u32, told: &UnitCounts, counts: &[f64]) -> ToldCaps {
     let half_width = weighted_noise(noise.law, noise.scale, &[told.unit]).half_width;
     let mut units = Vec::with_capacity(counts.len());
     for (bin, count) in told.bins.iter().zip(counts) {
@@ -257,11 +227,9 @@ fn read_caps(
             },
         });
     }
-    let cap = counted.max_keys;
     ToldCaps {
         max_keys: cap,
         dropped: dropped_share(&told.bins, counts, cap, half_width),
-        cheapest: cheapest_cap(noise, counted, told, counts),
         units,
     }
 }
@@ -290,89 +258,9 @@ fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) ->
         ),
         _ => None,
     };
+    // Noise of the last bin can lift the value over an end that takes units there to have other numbers of keys.
+    let value = interval.map_or(value, |ends| value.max(ends.lower).min(ends.upper));
     Estimate { value, interval }
-}
-
-/// What caps cost, by the numbers of units.
-struct CapCosts<'a> {
-    present: u32,
-    norm: Norm,
-    /// That of the cap in force, of all keys together.
-    noise: f64,
-    told: &'a UnitCounts,
-    counts: &'a [f64],
-}
-
-impl CapCosts<'_> {
-    /// The pairs that a cap drops, and the noise that it asks for.
-    fn cost(&self, cap: u32) -> f64 {
-        let pairs = WeighedPairs::new(&self.told.bins, self.counts, cap, KeysOfBin::Middle);
-        let times = f64::from(cap) / f64::from(self.present);
-        let times = match self.norm {
-            Norm::Two => times.sqrt(),
-            Norm::One | Norm::Sup => times,
-        };
-        pairs.dropped + self.noise * times
-    }
-
-    /// The weights of the counts in the difference of the costs of two caps.
-    fn weights_of_difference(&self, one: u32, other: u32) -> Vec<f64> {
-        let mut weights = Vec::with_capacity(self.told.bins.len());
-        for bin in &self.told.bins {
-            let [one, other] = [one, other].map(|cap| (bin.middle() - f64::from(cap)).max(0.0));
-            weights.push((one - other) * self.told.unit);
-        }
-        weights
-    }
-}
-
-/// The cap with the least cost of all that can be told apart.
-fn cheapest_cap(
-    noise: &KeyNoise<'_>,
-    counted: &KeyedCounts,
-    told: &UnitCounts,
-    counts: &[f64],
-) -> CheapestCap {
-    let present = counted.max_keys;
-    let costs = CapCosts {
-        present,
-        norm: noise.law.norm(),
-        noise: noise_of_all_keys(noise, counted),
-        told,
-        counts,
-    };
-    // Above this no unit is taken to have keys that are dropped.
-    let last = told.bins.last().copied();
-    let last = last.unwrap_or(UnitBin { least: 1, most: 1 });
-    let top = last.most.min(last.least + last.least / 4 + 1);
-    let mut best = present;
-    for cap in 1..=top {
-        if costs.cost(cap) < costs.cost(best) {
-            best = cap;
-        }
-    }
-    let weights = costs.weights_of_difference(best, present);
-    let of_difference = weighted_noise(noise.law, noise.scale, &weights).half_width;
-    let [cost, present_cost] = [best, present].map(|cap| costs.cost(cap));
-    CheapestCap {
-        max_keys: best,
-        cost,
-        present_cost,
-        is_clear: present_cost - cost > of_difference,
-        is_beyond: best >= last.least && last.most > top,
-    }
-}
-
-/// The deviation of the noise on the first number of every key, in the most that a unit adds to it, all keys together.
-fn noise_of_all_keys(noise: &KeyNoise<'_>, counted: &KeyedCounts) -> f64 {
-    let readings = noise.readings();
-    let reading = readings.first().copied().unwrap_or(KeyReading::Users);
-    let most = match (reading, counted.per_user, counted.max_records) {
-        (KeyReading::Sum, Some(bounds), _) => bounds.min.abs().max(bounds.max.abs()),
-        (KeyReading::Users, ..) | (_, _, None) => 1.0,
-        (_, _, Some(most)) => f64::from(most),
-    };
-    noise.basis.keys.len() as f64 * noise.deviation(reading) / most
 }
 
 impl KeyBasis {
@@ -393,7 +281,7 @@ mod tests {
     #[test]
     fn bins_are_finer_where_keys_are_few_and_have_everything_in_the_end() {
         assert_eq!(
-            ends(&unit_bins(32, 1000)),
+            ends(&unit_bins(32, 1000, 1)),
             [
                 [1, 1],
                 [2, 2],
@@ -408,15 +296,28 @@ mod tests {
                 [33, 1000]
             ]
         );
-        assert_eq!(ends(&unit_bins(32, 3)), [[1, 1], [2, 2], [3, 3]]);
+        assert_eq!(ends(&unit_bins(32, 3, 2)), [[1, 1], [2, 2], [3, 3]]);
         assert_eq!(
-            ends(&unit_bins(5, 7)),
+            ends(&unit_bins(5, 7, 3)),
             [[1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [6, 7]]
+        );
+        assert_eq!(
+            ends(&unit_bins(8, 9, 5)),
+            [
+                [1, 1],
+                [2, 2],
+                [3, 3],
+                [4, 4],
+                [5, 5],
+                [6, 6],
+                [7, 8],
+                [9, 9]
+            ]
         );
         for most in 1..80 {
             for keys in 1..80 {
                 let told = UnitCounts {
-                    bins: unit_bins(most, keys),
+                    bins: unit_bins(most, keys, most / 2),
                     unit: 1.0,
                     packed: String::new(),
                 };
@@ -440,7 +341,7 @@ mod tests {
     #[test]
     fn bins_with_gaps_or_of_other_keys_are_refused() {
         let mut told = UnitCounts {
-            bins: unit_bins(4, 9),
+            bins: unit_bins(4, 9, 2),
             unit: 1.0,
             packed: String::new(),
         };
@@ -454,7 +355,7 @@ mod tests {
     /// Without noise the interval is what units can do within their bins, and both ends are reached.
     #[test]
     fn ends_without_noise_are_those_of_all_places_in_bins() {
-        let bins = unit_bins(8, 11);
+        let bins = unit_bins(8, 11, 1);
         let counts = [3.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0];
         for cap in 1..=10 {
             let found = dropped_share(&bins, &counts, cap, 0.0);

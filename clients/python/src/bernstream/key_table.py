@@ -38,7 +38,7 @@ class TopKeys:
 class KeyTable:
     """Users, records, sums, means and quantiles of each key, each with a 95 % interval for itself. Nothing here costs privacy.
 
-    Intervals cover the noise, and not :attr:`left_out`: how much that is nobody knows from these numbers. NaN is unknown, a
+    Intervals cover the noise, and not :attr:`left_out`: how much that is no row tells. NaN is unknown, a
     mean of what may be no records.
 
     >>> from bernstream import example

@@ -174,7 +174,7 @@ pub fn read(
     let mut unit_bins = Vec::new();
     if let Some(written) = &written.caps {
         let told = told_caps(document, written, declared, max_keys)?;
-        unit_bins = told_caps::unit_bins(told.most, key_count);
+        unit_bins = told_caps::unit_bins(told.most, key_count, max_keys);
         told.take_part(&mut shares);
     }
     let sum = match (per_user, value) {
