@@ -259,7 +259,11 @@ fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) ->
         _ => None,
     };
     // Noise of the last bin can lift the value over an end that takes units there to have other numbers of keys.
-    let value = interval.map_or(value, |ends| value.max(ends.lower).min(ends.upper));
+    let value = match interval {
+        Some(ends) if value < ends.lower => ends.lower,
+        Some(ends) if value > ends.upper => ends.upper,
+        _ => value,
+    };
     Estimate { value, interval }
 }
 

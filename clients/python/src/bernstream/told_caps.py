@@ -25,7 +25,9 @@ def dropped_share(bins: Sequence[tuple[int, int]], counts: Array, cap: int, fact
     _, other = _interval(np.where(whole | cut, least, most), counts, cap, factor)
     if any(math.isnan(end) for end in (lower, upper, other)):
         return Estimate(value, Bounds(math.nan, math.nan))
-    return Estimate(value, Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(max(upper, other), 0.0, 1.0))))
+    ends = Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(max(upper, other), 0.0, 1.0)))
+    # Noise of the last bin can lift the value over an end that takes units there to have other numbers of keys.
+    return Estimate(min(max(value, ends.lower), ends.upper), ends)
 
 
 def _interval(keys: Array, counts: Array, cap: int, factor: float) -> Bounds:
