@@ -479,7 +479,7 @@ mod tests {
         let memory = memory_in_words(&counts).join("\n");
         for words in [
             "and, while a window is released: its tables of all keys: 11 KB",
-            "about 170 bytes for each user and period, and 40 for each key that counts of them, at most 1",
+            "about 170 bytes for each user and period, and 40 for each key that is kept of them, at most 1",
         ] {
             assert!(memory.contains(words), "{memory}");
         }
@@ -492,7 +492,7 @@ mod tests {
         let users = memory_in_words(&settings(include_str!("../../config/users.toml"))).join("\n");
         assert!(
             users.contains("the records of each user and period: up to 20")
-                && !users.contains("that counts of them"),
+                && !users.contains("that is kept of them"),
             "{users}"
         );
     }

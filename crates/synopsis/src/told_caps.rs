@@ -1,5 +1,5 @@
-//! Numbers of units by how many keys they have, before a cap on keys drops any, and the share that the cap drops, which is read off them.
-//! Readings are post-processing and cost no privacy.
+//! The histogram of keys per unit, before a cap on keys drops any, and the share of pairs of a unit and a key that the cap drops, which is
+//! read off it. Readings are post-processing and cost no privacy.
 //!
 //! The formulas are those of `clients/FORMAT.md`, "Told caps".
 
@@ -25,7 +25,7 @@ pub struct UnitBin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitCounts {
     pub bins: Vec<UnitBin>,
-    /// Scale of the noise on a count, in units of the scale that the description gives.
+    /// The noise on a count has so many times the scale that the description gives. It is no privacy unit.
     pub unit: f64,
     /// The counts, in an Arrow message, whose columns have a number for each key: 16 hexadecimal digits each, as long whatever they are.
     /// Elsewhere they are the last values, and this is absent.
@@ -54,7 +54,7 @@ pub struct ToldBin {
 }
 
 /// The bins of units with 1 to `keys` keys: 1, 2, 3, 4, 5 to 6, 7 to 8, 9 to 12, two for each doubling, up to `most`; whatever is above is
-/// in the last one. No bin has numbers on both sides of the cap `max_keys`, so that units that lose nothing are apart from all others.
+/// in the last one. With `max_keys <= most` no bin has numbers on both sides of the cap, so that units that lose nothing are apart from all others.
 pub fn unit_bins(most: u32, keys: u32, max_keys: u32) -> Vec<UnitBin> {
     let told = most.min(keys);
     let mut bins = Vec::new();
@@ -140,15 +140,15 @@ impl UnitBin {
     }
 }
 
-/// Keys that stand for those of each unit of a bin.
+/// The number of keys that every unit of a bin is taken to have.
 #[derive(Clone, Copy)]
 enum KeysOfBin {
     Middle,
-    /// Those with which the cap drops the least share.
+    /// The one with which the cap drops the smallest share.
     LeastDropped,
-    /// Those with which it drops most, of a bin that the cap lies within the largest number.
+    /// The one with which it drops the largest share; the largest number of a bin that has the cap inside.
     MostDropped,
-    /// The same with the smallest number of such a bin.
+    /// As `MostDropped`, but the smallest number of such a bin.
     MostDroppedBelow,
 }
 
@@ -172,7 +172,7 @@ impl KeysOfBin {
 struct WeighedPairs {
     dropped: f64,
     all: f64,
-    /// Sums of the squares of the weights of both, and of their products.
+    /// Sums over the bins of the square of the first weight, the product of both, and the square of the second.
     squares: [f64; 3],
 }
 
@@ -258,7 +258,7 @@ fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) ->
         ),
         _ => None,
     };
-    // Noise of the last bin can lift the value over an end that takes units there to have other numbers of keys.
+    // Noise of the last bin can put the value, which takes the middle there, outside of ends that take other numbers.
     let value = match interval {
         Some(ends) if value < ends.lower => ends.lower,
         Some(ends) if value > ends.upper => ends.upper,

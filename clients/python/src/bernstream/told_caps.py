@@ -26,7 +26,7 @@ def dropped_share(bins: Sequence[tuple[int, int]], counts: Array, cap: int, fact
     if any(math.isnan(end) for end in (lower, upper, other)):
         return Estimate(value, Bounds(math.nan, math.nan))
     ends = Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(max(upper, other), 0.0, 1.0)))
-    # Noise of the last bin can lift the value over an end that takes units there to have other numbers of keys.
+    # Noise of the last bin can put the value, which takes the middle there, outside of ends that take other numbers.
     return Estimate(min(max(value, ends.lower), ends.upper), ends)
 
 

@@ -1,4 +1,4 @@
-//! `input.key.other`: the names of what is not listed.
+//! `input.key.other`: the names under which values that are not listed count.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl OtherNames {
         };
         if listed.contains(name.get_ref()) {
             let what = format!("{:?} is listed as well", name.get_ref());
-            let hint = "choose a name that is no value of the list: records that have it in that place count under it too";
+            let hint = "choose a name that is not in the list: records with that very value count under it too";
             return Err(document.fault(name.span(), what, hint));
         }
         listed.push(name.get_ref().clone());
@@ -51,8 +51,8 @@ impl OtherNames {
             return Ok(());
         };
         let what = "needs the values of each column, and keys are listed as a whole";
-        let hint = "write values = { country = [\"DE\"], device = [\"phone\"] }: what is not listed of a column then has the name of that \
-                    column";
+        let hint = "write values = { country = [\"DE\"], device = [\"phone\"] }: what is not listed of a column then counts \
+                    under the name that `other` gives it";
         Err(document.fault(place.clone(), what, hint))
     }
 }

@@ -7,21 +7,21 @@ use super::rules::WindowRules;
 use crate::source::KeyRows;
 use bernstream_synopsis::key_parts::split_key;
 
-/// Groups of declared keys, found by what records have. The keys are public and few, so what a producer sends can neither grow the map nor
-/// choose what is in it.
+/// The group of each declared key, which is its place in the declared order, found by the bytes of a record's key. Declared keys are public
+/// and at most 100,000, so a producer can neither grow the map nor choose what is in it: a hash that can be attacked is safe here.
 ///
 /// What is not listed gets its name before anything else is done with the key: everything of a unit that has one name is one key to caps.
 pub struct KeyGroups {
     groups: HashMap<Vec<u8>, u32, BuildHasherDefault<Fnv>>,
     /// The length of the longest one: nothing longer is hashed.
     longest: usize,
-    /// The names of each part; none where nothing but listed keys is taken.
+    /// What is listed of each part, and its name for all else; empty where nothing but listed keys is taken.
     parts: Vec<Option<PartNames>>,
-    /// Groups of keys with a part that stands for what is not listed.
+    /// Groups of keys with a part that stands for what is not listed, for `check --sample`.
     of_others: HashSet<u32>,
 }
 
-/// The listed texts of a part of the key, and the name of all others.
+/// The listed texts of a part of the key, the name of all others among them.
 struct PartNames {
     listed: HashSet<Vec<u8>, BuildHasherDefault<Fnv>>,
     /// The length of the longest one: nothing longer is hashed.

@@ -17,7 +17,7 @@ pub struct WindowRules {
     pub allowed_lateness: Duration,
     /// Most by which a record's event time may exceed its message timestamp.
     pub max_future_skew: Duration,
-    /// The declared group keys; without them a window has one group.
+    /// The declared keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
     /// The name, for each part of the key in their order, of everything that is not listed there; of a part without one such records are
     /// dropped. Empty where no part has one. Keys with these names are among `keys`.

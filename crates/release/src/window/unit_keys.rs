@@ -75,9 +75,9 @@ impl UnitSum {
         self.min.abs().max(self.max.abs()) / UnitSum::STEPS as f64
     }
 
-    /// The sum of so many records with labels of this sum, in steps: never more than [`UnitSum::STEPS`] either way.
+    /// The bounded sum of the values of a unit and key, in steps: never more than [`UnitSum::STEPS`] either way.
     ///
-    /// It is rounded before it is bounded, so that its sensitivity does not rest on floats.
+    /// It is bounded in floats, rounded towards zero, and bounded again as a whole number: its sensitivity rests on the last bound alone.
     fn steps(&self, kept: &KeptKey) -> i64 {
         let middle = f64::midpoint(self.value_min, self.value_max);
         let half = (self.value_max - self.value_min) / 2.0;
@@ -120,19 +120,19 @@ impl RankKey {
     }
 }
 
-/// Records of one unit and key. The derived order is that of the ranks, and of the keys where these are equal.
+/// Records of one unit and key. The derived order is that of the ranks, and of the declared keys where these are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeptKey {
     pub rank: u64,
     pub group: u32,
-    /// Their number, which stops at its largest.
+    /// Their number, which saturates at `u32::MAX`.
     pub records: u32,
-    /// The sum of their labels, modulo 2^64: no sum that a window can hold comes near it.
+    /// The sum of their values as whole numbers from `-LABEL` to `LABEL`, modulo 2^64: it wraps only from 2^33 records on.
     pub labels: i64,
 }
 
 impl KeptKey {
-    /// The sum of the labels, no larger than that of so many records.
+    /// The sum of the labels, clamped to what so many records can have.
     fn bounded_labels(&self) -> i64 {
         let most = self.largest_labels();
         self.labels.clamp(-most, most)
@@ -152,7 +152,7 @@ impl KeptKey {
         usize::try_from(place).unwrap_or_default()
     }
 
-    /// Returns whether so many records can have labels of this sum: any once their number has stopped.
+    /// Returns whether so many records can have labels of this sum: any sum once their number has saturated.
     pub fn are_labels_possible(&self) -> bool {
         self.records == u32::MAX || self.labels == self.bounded_labels()
     }
@@ -166,12 +166,12 @@ impl KeptKey {
 /// Exact totals of one key in a closed window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyTotals {
-    /// Users with a unit that keeps the key, each once.
+    /// Users with a unit in which the key counts, each once.
     pub users: i128,
     /// Records, of each unit at most [`KeyCounting::max_records`].
     pub records: i128,
-    /// These records in grains, `2^20` a record, divided between the ends of the value: the upper end has the part of the way from the
-    /// lower end to the value, and the lower end the rest.
+    /// These records in grains, `2^20` a record, divided between the bounds of the value: `high` has `(value - min) / (max - min)` of them,
+    /// `low` the rest. The value of a unit is its mean.
     pub low: i128,
     pub high: i128,
     /// Sums of the units in steps ([`UnitSum`]).
@@ -201,13 +201,13 @@ impl KeyTotals {
         self.add_unit(counting, &KeptKey::of_one_record(0, label));
     }
 
-    /// Adds what a unit has of the key. `low` and `high` grow by exactly as many grains as its records have.
+    /// Adds what a unit has of the key. `low` and `high` grow by exactly as many grains as its counted records have.
     fn add_unit(&mut self, counting: &KeyCounting, kept: &KeptKey) {
         let counted = kept.records.min(counting.max_records);
         let grains = u128::from(counted) * u128::from(GRAINS);
         let all = i128::from(kept.records) * i128::from(LABEL);
         let above = (i128::from(kept.bounded_labels()) + all).unsigned_abs();
-        // At most 2^41 grains times 2^63.
+        // At most 2^40 grains times 2^63.
         let high = grains * above / (2 * all.unsigned_abs()).max(1);
         self.records += i128::from(counted);
         self.high += high.cast_signed();
@@ -342,7 +342,7 @@ impl OpenKeys {
         match (self, other) {
             (OpenKeys::Users(ours), OpenKeys::Users(theirs)) => {
                 for (unit, kept) in theirs {
-                    let known = ours.entry(unit.clone()).or_default();
+                    let known = ours.entry(unit).or_default();
                     for other in kept {
                         match known.iter_mut().find(|known| known.group == other.group) {
                             Some(known) => known.add(other.records, other.labels),
@@ -360,7 +360,7 @@ impl OpenKeys {
         }
     }
 
-    /// The numbers of the window, the caps decided.
+    /// The numbers of the window, with the caps applied.
     pub fn counted_keys(self, counting: &KeyCounting) -> CountedKeys {
         let mut counted = CountedKeys::new(counting);
         let units = match self {
@@ -426,7 +426,7 @@ fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKe
     }
 }
 
-/// Counts each user once for a key, however many of its units keep it.
+/// Counts each user once for a key, in however many of its units the key counts.
 fn count_users(
     counting: &KeyCounting,
     units: &HashMap<UnitKey, Vec<KeptKey>>,

@@ -22,7 +22,7 @@ export class ShownTable {
     this.keys = this.#table.keys;
     this.readings = this.#table.readings;
     this.keyColumns = this.#table.keyColumns;
-    /** Its numbers that add up over keys: no users, who may be in several, and no quantiles. */
+    /** The readings that margins have: records and sums add up, and a mean is that of the sums. Users may be in several keys, and quantiles do not add up. */
     this.sums = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
     const { per_user: ofUser, value } = synopsis.meta.target.counts;
     const bounds = ofUser ?? value;
