@@ -118,6 +118,9 @@ replica.lag.time.max.ms=50
 num.network.threads=2
 num.io.threads=2
 P
+    # Beside hundreds of tests it can be starved for longer than the 9 s after which its controller would take it for dead.
+    # One that is crashed could not come back for as long.
+    [[ $home != "$shared" ]] || echo broker.session.timeout.ms=60000 >> "$home/server.properties"
     if [[ -n ${BERNSTREAM_KAFKA_ACLS:-} ]]; then
         cat >> "$home/server.properties" <<P
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
