@@ -209,7 +209,7 @@ path = "ledger"
         ("\"text\"", "\"integer\""),
         ("[\"11\", \"12\"]", "[\"12\", \"11\"]"),
         ("[\"11\", \"12\"]", "[\"11\", \"12\"], other = \"13\""),
-        // The same keys, of which the last one takes nothing else.
+        // A listed key in place of that name takes no other records.
         ("[\"11\", \"12\"]", "[\"11\", \"12\", \"13\"]"),
         ("\"json\"", "\"arrow\""),
         (

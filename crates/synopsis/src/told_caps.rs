@@ -202,7 +202,7 @@ impl WeighedPairs {
 }
 
 impl Synopsis {
-    /// What its numbers of units by keys say of the cap on keys; `None` where they are not told.
+    /// The reading of the cap on keys; `None` where the numbers of units by their keys are not told.
     pub fn told_caps(&self) -> Option<ToldCaps> {
         let about = &self.description;
         let (Basis::Keys(basis), TargetDescription::Counts(counts)) = (&about.basis, &about.target)

@@ -594,7 +594,7 @@ pub(super) struct LaterPrice {
     pub price: Price,
 }
 
-/// What it costs to tell what the cap on keys drops.
+/// A line on the price of telling what the cap on keys drops.
 fn told_caps_in_words(told: &UnitCounts, counts: &KeyedCounts) -> Option<String> {
     let part = counts.parts.iter().find(|part| part.of == "caps")?.part;
     let last = told.bins.last()?;

@@ -5,7 +5,7 @@ use bernstream_synopsis::{Basis, Shape};
 /// Columns that a schema has place for, and what each further one takes there and in the description.
 const COLUMNS_OF_A_SCHEMA: usize = 5;
 const BYTES_A_COLUMN: usize = 200;
-/// What a bin of units takes in the description, its count in digits among it.
+/// Bytes of a bin of units in the description, the digits of its count among them.
 const BYTES_A_BIN: usize = 60;
 
 /// The most values of a synopsis that is no longer than `bytes`.

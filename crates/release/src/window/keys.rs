@@ -10,12 +10,12 @@ use bernstream_synopsis::key_parts::split_key;
 /// The group of each declared key, which is its place in the declared order, found by the bytes of a record's key. Declared keys are public
 /// and at most 100,000, so a producer can neither grow the map nor choose what is in it: a hash that can be attacked is safe here.
 ///
-/// What is not listed gets its name before anything else is done with the key: everything of a unit that has one name is one key to caps.
+/// A part that is not listed gets its name before anything else is done with the key: everything of a unit under one name is one key to caps.
 pub struct KeyGroups {
     groups: HashMap<Vec<u8>, u32, BuildHasherDefault<Fnv>>,
     /// The length of the longest one: nothing longer is hashed.
     longest: usize,
-    /// What is listed of each part, and its name for all else; empty where nothing but listed keys is taken.
+    /// Listed texts of each part, and its name for all else; empty where nothing but listed keys is taken.
     parts: Vec<Option<PartNames>>,
     /// Groups of keys with a part that stands for what is not listed, for `check --sample`.
     of_others: HashSet<u32>,
