@@ -183,11 +183,11 @@ fn every_mistake_in_the_name_of_what_is_not_listed_is_told_in_its_place() {
 }
 
 /// A folder with visits, and what was published of them.
-struct Visits {
+struct VisitsFolder {
     folder: tempfile::TempDir,
 }
 
-impl Visits {
+impl VisitsFolder {
     /// A file of these visits, `time,user,country,device,amount` without the time, and its configuration.
     fn of_rows(key: &str, rows: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -200,11 +200,11 @@ impl Visits {
             .replace("KEY", key)
             .replace("FOLDER", &folder.path().display().to_string());
         fs::write(folder.path().join("visits.toml"), text).unwrap();
-        Visits { folder }
+        VisitsFolder { folder }
     }
 
     fn run(key: &str, rows: &str) -> Self {
-        let visits = Visits::of_rows(key, rows);
+        let visits = VisitsFolder::of_rows(key, rows);
         let configuration = visits.path("visits.toml").display().to_string();
         visits.told(&["run", &configuration]);
         visits
@@ -265,7 +265,7 @@ const ROWS: &str = "ann,CH,1,10\nann,CH,1,10\nben,DE,2,20\ncat,rest,1,30\ndan,FR
 
 #[test]
 fn records_that_are_not_listed_count_under_the_name() {
-    let visits = Visits::run(COUNTRY, ROWS);
+    let visits = VisitsFolder::run(COUNTRY, ROWS);
     // Of the last user both keys count, though the cap is 2: those that are not listed are one.
     let expected = json!([["CH", 1.0, 2.0], ["DE", 2.0, 2.0], ["rest", 2.0, 3.0]]);
     assert_eq!(Value::from(visits.counts()), expected);
@@ -276,7 +276,7 @@ fn records_that_are_not_listed_count_under_the_name() {
     let only = visits.query(&["--row", "rest"]);
     assert_eq!(only["keys"].as_array().unwrap().len(), 1);
     let without = COUNTRY.replace(", other = \"rest\"", "");
-    let without = Visits::run(&without, ROWS);
+    let without = VisitsFolder::run(&without, ROWS);
     let expected = json!([["CH", 1.0, 2.0], ["DE", 2.0, 2.0]]);
     assert_eq!(Value::from(without.counts()), expected);
 }
@@ -289,7 +289,7 @@ fn a_user_of_many_keys_that_are_not_listed_is_one_user_of_the_name() {
         rows += &format!("far,X{country},1,30\n").repeat(2);
     }
     rows += "far,CH,1,30\n";
-    let visits = Visits::run(COUNTRY, &rows);
+    let visits = VisitsFolder::run(COUNTRY, &rows);
     let expected = json!([["CH", 2.0, 3.0], ["DE", 2.0, 2.0], ["rest", 3.0, 7.0]]);
     assert_eq!(Value::from(visits.counts()), expected);
     let all: f64 = ["CH", "DE", "rest"]
@@ -303,7 +303,7 @@ fn a_user_of_many_keys_that_are_not_listed_is_one_user_of_the_name() {
 fn each_column_of_a_key_has_a_name_for_what_is_not_listed_of_it() {
     let rows =
         "ann,CH,1,10\nben,CH,7,20\ncat,FR,2,30\ndan,FR,7,30\ndan,IT,8,30\neve,CH,x,30\neve,,1,30\n";
-    let visits = Visits::run(BOTH, rows);
+    let visits = VisitsFolder::run(BOTH, rows);
     let counts = visits.counts();
     let some: Vec<&Value> = counts.iter().filter(|row| row[2] != json!(0.0)).collect();
     // A part of another type is null, and its record dropped.
@@ -331,7 +331,7 @@ fn a_sample_counts_what_is_not_listed_under_the_name_and_says_what_it_is() {
         rows += &format!("u{user},CH,1,10\nu{user},FR,1,10\nu{user},IT,1,10\nu{user},ES,1,10\n");
     }
     rows += "u1,FR,1,10\nu2,,1,10\n";
-    let visits = Visits::of_rows(COUNTRY, &rows);
+    let visits = VisitsFolder::of_rows(COUNTRY, &rows);
     let configuration = visits.path("visits.toml").display().to_string();
     let told = visits.told(&["check", "--sample", &configuration]);
     let words = "records in them have a listed key: 41 of 42, 31 of them as what is not listed (input.key.other); \
