@@ -447,15 +447,23 @@ fn json_in_transactions_is_read_as_by_a_worker_alone() {
 /// not miss it.
 #[test]
 fn a_partition_that_retention_has_emptied_is_taken_over() {
-    const LENGTH: i64 = 4;
     let Some(servers) = kafka::broker() else {
         return;
     };
-    let topic = kafka::fresh_input(&servers, PARTITIONS);
+    // A machine with other work may be late for short windows.
+    let is_tested = [4, 16, 64]
+        .into_iter()
+        .any(|length| is_taken_over_when_emptied(&servers, length));
+    assert!(is_tested, "too slow for windows of a minute");
+}
+
+/// Returns whether the partition was emptied before the last of the windows of `length` seconds was over.
+fn is_taken_over_when_emptied(servers: &str, length: i64) -> bool {
+    let topic = kafka::fresh_input(servers, PARTITIONS);
     let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let text = moved(&configuration(&servers, &topic, folder, 1), start, LENGTH);
+    let text = moved(&configuration(servers, &topic, folder, 1), start, length);
     let text = text.replace("trust_producer_time = true\n", "");
     let text = with_scale(
         &text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\""),
@@ -465,6 +473,7 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
     fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
     let metrics =
         Metrics::new(MetricsDetail::Operator, "emptied", "pure epsilon", "").expect("metrics");
+    let mut is_in_time = false;
     let published = thread::scope(|scope| {
         let running = absorber(folder, None);
         let worker = scope.spawn(|| published_with(&text, folder, 1, &metrics));
@@ -476,7 +485,7 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
             )
         };
         for window in 0..WINDOWS {
-            let second = LENGTH * window + 2;
+            let second = length * window + 2;
             wait_until(second.unsigned_abs());
             // Nothing comes to the first partition any more.
             let partitions = if window == 0 {
@@ -485,21 +494,24 @@ fn a_partition_that_retention_has_emptied_is_taken_over() {
                 1..PARTITIONS
             };
             partitions
-                .for_each(|partition| message(&servers, &topic, partition, (start, second - 5)));
+                .for_each(|partition| message(servers, &topic, partition, (start, second - 5)));
         }
         // The last window is open, and those before it are closed.
-        wait_until(LENGTH.unsigned_abs() * 3 + 2);
-        delete_before(&servers, &topic, 1);
+        wait_until(length.unsigned_abs() * 3 + 2);
+        delete_before(servers, &topic, 1);
         drop(running);
-        assert!(
-            Timestamp::now() < start.plus(Duration::from_secs(16)),
-            "the last window is over: too slow to test it"
-        );
-        worker.join().expect("it works")
+        let end = start.plus(Duration::from_secs(4 * length.unsigned_abs()));
+        is_in_time = Timestamp::now() < end;
+        worker.join()
     });
+    if !is_in_time {
+        return false;
+    }
+    let published = published.expect("it works");
     assert_eq!(published.len(), 6 * WINDOWS as usize);
     let shown = metrics.render_text().expect("metrics");
     assert!(shown.contains("fate=\"taken\""), "{shown}");
+    true
 }
 
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
