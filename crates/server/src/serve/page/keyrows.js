@@ -88,11 +88,11 @@ export function capsInWords(meta) {
 /** What the cap on keys drops of what users have; nothing where it is not told. */
 export function droppedInWords({ target }, { dropped }) {
   if (dropped === undefined) return "";
-  const cap = `he cap of ${plural(target.counts.max_keys, "key")} drops`;
-  if (dropped === null) return `How much t${cap} is unknown: the noise of this window hides it.`;
+  const cap = `cap of ${plural(target.counts.max_keys, "key")} drops`;
+  if (dropped === null) return `How much the ${cap} is unknown: the noise of this window hides it.`;
   const half = 50 * (dropped.upper - dropped.lower);
   const [value, lower, upper] = [dropped.value, dropped.lower, dropped.upper].map((share) => rounded(100 * share, half >= 1 ? Math.max(half, 10) : half));
-  return `T${cap} about ${value}\u00a0% of what users have (${lower} to ${upper}\u00a0%).`;
+  return `The ${cap} about ${value}\u00a0% of what users have (${lower} to ${upper}\u00a0%).`;
 }
 
 /** What the sums by a column are, or can be; nothing where keys are one column. */
