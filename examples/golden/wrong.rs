@@ -271,6 +271,7 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     }
     let told = |bins: Value, values: usize| -> Result<String, Box<dyn Error>> {
         let mut about: Value = serde_json::from_str(&flat)?;
+        about["key"] = Value::Null;
         about["domain"] = json!([]);
         about["target"] = json!({ "counts": { "max_keys": 2, "parts": [] } });
         about["basis"] = json!({ "keys": {

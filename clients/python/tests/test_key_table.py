@@ -329,6 +329,10 @@ def test_numbers_of_units_follow_the_columns() -> None:
     assert TABLE.dropped is None and TABLE.units is None
     gap = {**units, "bins": [{"least": 2, "most": keys}]}
     cut = {**units, "bins": [{"least": 1, "most": cap - 1}, {"least": cap, "most": keys}]}
-    for broken in (document({"units": units}), document({"units": gap}, values=values), document({"units": cut}, values=values)):
+    for broken in (
+        document({"units": units}),
+        document({"units": gap}, values=values),
+        document({"units": cut}, values=values),
+    ):
         with pytest.raises(SynopsisError):
             Synopsis.from_json(broken)
