@@ -188,7 +188,7 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         },
         FileMistake {
             old: of,
-            new: "of = [\"users\", \"median\"]",
+            new: "of = [\"sum\", \"median\"]",
             fault: "= [release.quantiles] tells quantiles of a column for each key, in a release of its own",
         },
         FileMistake {
