@@ -174,6 +174,10 @@ export class KeyTable {
    * values none of which is below 0.
    */
   shares(...columns: string[]): ({ key: string; parts?: { [column: string]: string } } & { records?: Estimate; sum?: Estimate })[];
+  /** The share of all pairs of a unit and a key of it that `max_keys` drops; null where caps are not told. */
+  readonly dropped: Estimate | null;
+  /** The numbers of units with so many keys, before the cap; null where caps are not told. */
+  readonly units: ({ least: number; most: number } & Estimate)[] | null;
   /**
    * The least value that `part` of the values of a key lie up to, any part above 0 and below 1. Only of tables that count ranges of a value,
    * which those with quantiles do.
@@ -327,10 +331,16 @@ export type Basis =
   | { readonly kernel: { readonly kernel: PointKernel; readonly points: readonly (readonly number[])[] } }
   | { readonly cells: { readonly precision: readonly (readonly number[])[]; readonly spline: Spline; readonly steps: readonly number[] } }
   | { readonly tables: { readonly spline: Spline; readonly steps: readonly number[]; readonly bandwidths: readonly number[]; readonly tables: number } }
-  | { readonly keys: { readonly keys: readonly string[]; readonly columns: readonly KeyColumn[] } }
+  | { readonly keys: { readonly keys: readonly string[]; readonly columns: readonly KeyColumn[]; readonly units?: UnitCounts | null } }
   | { readonly cosine: { readonly frequencies: number } };
 export interface KeyColumn {
   readonly statistic: "users" | "records" | "low" | "high" | "sum" | { readonly range: { readonly from: number; readonly to: number } };
+  /** Of `noise.scale` and `noise.grid`. */
+  readonly unit: number;
+}
+/** Numbers of units by how many keys they have: the last values. */
+export interface UnitCounts {
+  readonly bins: readonly { readonly least: number; readonly most: number }[];
   /** Of `noise.scale` and `noise.grid`. */
   readonly unit: number;
 }
@@ -361,7 +371,7 @@ export interface Counts {
   readonly quantiles?: { readonly grid: { readonly places: number; readonly block?: number | null }; readonly parts: readonly number[] } | null;
   readonly per_user?: { readonly min: number; readonly max: number } | null;
   readonly value?: { readonly column: string; readonly min: number; readonly max: number } | null;
-  readonly parts: readonly { readonly of: "users" | "records" | "values" | "sums"; readonly part: number }[];
+  readonly parts: readonly { readonly of: "users" | "records" | "values" | "sums" | "caps"; readonly part: number }[];
 }
 export type CellLabel =
   | { readonly number: { readonly column: string; readonly min: number; readonly max: number } }

@@ -391,6 +391,11 @@ function checkCounts({ basis, target, noise, key }) {
   const { columns } = basis.keys;
   const isSummed = columns.some(({ statistic }) => ["low", "high", "sum"].includes(statistic) || !isText(statistic));
   if (isSummed && !isObject(target.counts.value)) throw damaged("it sums values, and does not say which");
+  const { units } = basis.keys;
+  if (isObject(units)) {
+    if (!units.bins.some(({ most }) => most === target.counts.max_keys)) throw damaged("none of the bins of its units ends at max_keys");
+    if (isObject(target.counts.quantiles)) throw damaged("a table of quantiles does not tell its caps");
+  }
   const { quantiles } = target.counts;
   const hasRanges = columns.some(({ statistic }) => !isText(statistic));
   if (!isObject(quantiles)) {
@@ -2760,6 +2765,26 @@ function shareOf(part, whole, halfWidth, count) {
   return { value: whole > 0 ? inside(part / whole) : null, pointwise: fieller(part, whole, halfWidth, [1, 1, count])?.map(inside) ?? null };
 }
 
+/** The share of all pairs of a unit and a key that a cap drops, wherever in its bin a unit is; one of the bins ends at the cap. */
+function droppedShare(bins, units, cap, halfWidth) {
+  const inside = (share, [least, most] = [0, 1]) => Math.min(Math.max(share, least), most);
+  const middle = pairsOf(bins.map(({ least, most }) => Math.min((least + most) / 2, 1.25 * least)), units, cap);
+  // The share falls with the keys of a unit that loses none, and rises with those of others.
+  const lower = pairsOf(bins.map(({ least, most }) => (most <= cap ? most : least)), units, cap);
+  const upper = pairsOf(bins.map(({ least, most }) => (most <= cap ? least : most)), units, cap);
+  const [low, high] = [lower, upper].map(({ dropped, all, squares }) => fieller(dropped, all, halfWidth, squares));
+  const pointwise = low && high ? [inside(low[0]), inside(high[1])] : null;
+  if (!(middle.all > 0)) return { value: null, pointwise };
+  // Noise of the last bin can put the value, which takes the middle there, outside of ends that take other numbers.
+  return { value: inside(inside(middle.dropped / middle.all), pointwise ?? [0, 1]), pointwise };
+}
+
+/** Pairs of a unit and a key, all and those that a cap drops, with so many keys of each unit of a bin; and how the noise moves both. */
+function pairsOf(keys, units, cap) {
+  const lost = keys.map((number) => Math.max(number - cap, 0));
+  return { dropped: dot(lost, units), all: dot(keys, units), squares: [dot(lost, lost), dot(lost, keys), dot(keys, keys)] };
+}
+
 /** Users, records, sums, means and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
 export class KeyTable {
   #noise;
@@ -2772,6 +2797,7 @@ export class KeyTable {
   #ranks = null;
   #parts = new Map();
   #upTo = new Map();
+  #told = null;
 
   constructor({ basis: { keys: basis }, target: { counts }, noise, band, key_columns: columns }, values) {
     /** The keys, in the order of the rows. */
@@ -2783,6 +2809,10 @@ export class KeyTable {
     this.#units = new Map(basis.columns.map(({ statistic, unit }) => [statisticName(statistic), unit]));
     const ofColumn = ({ statistic }, j) => [statisticName(statistic), values.subarray(j * count, (j + 1) * count)];
     this.#columns = new Map(basis.columns.map(ofColumn));
+    if (isObject(basis.units)) {
+      const { bins, unit } = basis.units;
+      this.#told = { bins, unit, cap: counts.max_keys, units: values.subarray(count * basis.columns.length) };
+    }
     const ofEnds = { low: ["records", "sum", "mean"], high: [] };
     let readings = [...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]);
     if (isObject(counts.quantiles)) {
@@ -2871,6 +2901,21 @@ export class KeyTable {
       }
     }
     return found;
+  }
+
+  /** The share of all pairs of a unit and a key of it that `max_keys` drops: `{ value, pointwise }`; null where caps are not told. */
+  get dropped() {
+    if (!this.#told) return null;
+    const { bins, unit, cap, units } = this.#told;
+    return droppedShare(bins, units, cap, this.#halfWidth([unit]));
+  }
+
+  /** The numbers of units with so many keys, before the cap: `[{ least, most, value, pointwise }, ..]`; null where caps are not told. */
+  get units() {
+    if (!this.#told) return null;
+    const { bins, unit, units } = this.#told;
+    const halfWidth = this.#halfWidth([unit]);
+    return bins.map(({ least, most }, i) => ({ least, most, value: units[i], pointwise: [units[i] - halfWidth, units[i] + halfWidth] }));
   }
 
   /** The rows of the keys with the same parts in these columns, in the order of the first of each. */

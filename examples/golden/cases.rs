@@ -36,6 +36,7 @@ use bernstream_synopsis::key_parts::join_parts;
 use bernstream_synopsis::key_quantiles::RankGrid;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
+use bernstream_synopsis::told_caps::unit_bins;
 use bernstream_synopsis::{Adjacency, Basis, sampler};
 
 use super::file::Case;
@@ -958,6 +959,8 @@ fn moments() -> Found<Vec<Case>> {
 
 /// Most keys of a user, in a window of one of the tables by key.
 const MOST_KEYS: u32 = 2;
+/// Keys up to which users are told apart, where caps are told.
+const TOLD_KEYS: u32 = 4;
 /// What a passenger pays for a flight.
 const FARE: (&str, f64, f64) = ("fare", -50.0, 450.0);
 
@@ -1003,6 +1006,23 @@ fn tables_by_key() -> Found<Vec<Case>> {
                 max: 800.0,
             }),
             value: Some(value.clone()),
+            quantiles: None,
+            parts: Vec::new(),
+        },
+    )?;
+    let of_caps = by_key(
+        "counts-caps",
+        NoiseDistribution::DiscreteLaplace,
+        pure("1")?,
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.75),
+            NamedShare::new("caps", CountedStatistic::Caps, 0.25),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: None,
+            per_user: None,
+            value: None,
             quantiles: None,
             parts: Vec::new(),
         },
@@ -1078,7 +1098,9 @@ fn tables_by_key() -> Found<Vec<Case>> {
             parts: Vec::new(),
         },
     )?;
-    Ok(vec![of_values, of_sums, of_parts, of_ranges, of_places])
+    Ok(vec![
+        of_values, of_sums, of_caps, of_parts, of_ranges, of_places,
+    ])
 }
 
 /// Keys of two columns: their parts have what stands between parts, and what escapes it.
@@ -1114,6 +1136,7 @@ fn by_key(
     about: KeyedCounts,
 ) -> Found<Case> {
     let (_, value_min, value_max) = FARE;
+    let tells_caps = named.iter().any(|named| named.name == "caps");
     let counting = KeyCounting {
         keys: carriers(),
         max_keys: about.max_keys,
@@ -1125,7 +1148,10 @@ fn by_key(
             max,
         }),
         grid: about.quantiles.as_ref().map(|quantiles| quantiles.grid),
-        unit_bins: Vec::new(),
+        unit_bins: match tells_caps {
+            true => unit_bins(TOLD_KEYS, carriers().len() as u32, about.max_keys),
+            false => Vec::new(),
+        },
         ranks: RankKey::for_pipeline("flights"),
     };
     let shares: Vec<StatisticShare> = named.iter().map(|named| named.share).collect();

@@ -8,6 +8,7 @@ use bernstream_synopsis::description::{AxisDescription, Basis, CellLabel};
 use bernstream_synopsis::key_table::CountedTable;
 use bernstream_synopsis::query::Query;
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate, KernelFit, PointEstimate};
+use bernstream_synopsis::told_caps::ToldBin;
 use bernstream_synopsis::{Synopsis, SynopsisReading};
 use serde_json::{Value, json};
 
@@ -364,6 +365,15 @@ fn rows_of_keys(case: &Case) -> Value {
     });
     if !table.key_columns().is_empty() {
         extend(&mut keys, sums_over_keys(&table));
+    }
+    if let Some(told) = case.synopsis.told_caps() {
+        let mut units = Vec::new();
+        for ToldBin { bin, estimate } in &told.units {
+            let mut entry = written_estimate(estimate);
+            extend(&mut entry, json!(bin));
+            units.push(entry);
+        }
+        keys["caps"] = json!({ "dropped": written_estimate(&told.dropped), "units": units });
     }
     keys
 }

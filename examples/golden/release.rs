@@ -21,6 +21,7 @@ use bernstream_synopsis::form_error;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::price::Price;
+use bernstream_synopsis::told_caps::UnitBin;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -177,7 +178,7 @@ impl Release {
         if let AccumulatorSpec::Keys(counting) = &spec {
             return Accumulator::Keys(CountedKeys {
                 totals: carrier_totals(counting),
-                units: Vec::new(),
+                units: passengers_of_bins(&counting.unit_bins),
             });
         }
         let records = self
@@ -308,6 +309,19 @@ fn carrier_totals(counting: &KeyCounting) -> Vec<KeyTotals> {
         });
     }
     totals
+}
+
+/// Passengers that flew with one carrier, with two, and so on: with two at most that count they are the users of all carriers.
+const PASSENGERS: [u64; CARRIERS.len()] = [521, 240, 31, 12, 5, 2];
+
+fn passengers_of_bins(bins: &[UnitBin]) -> Vec<u64> {
+    let mut passengers = Vec::new();
+    for bin in bins {
+        let own = (1..).zip(PASSENGERS);
+        let own = own.filter(|(carriers, _)| (bin.least..=bin.most).contains(carriers));
+        passengers.push(own.map(|(_, passengers)| passengers).sum());
+    }
+    passengers
 }
 
 /// The users of a carrier at places around its mean, fewer the further they are.

@@ -269,6 +269,44 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     ] {
         wrong.push(json!({ "why": why, "text": text }));
     }
+    let told = |bins: Value, values: usize| -> Result<String, Box<dyn Error>> {
+        let mut about: Value = serde_json::from_str(&flat)?;
+        about["key"] = Value::Null;
+        about["domain"] = json!([]);
+        about["target"] = json!({ "counts": { "max_keys": 2, "parts": [] } });
+        about["basis"] = json!({ "keys": {
+            "keys": ["a", "b", "c"], "columns": [{ "statistic": "users", "unit": 1.0 }], "units": { "bins": bins, "unit": 1.0 },
+        } });
+        about["values"] = vec![1.0; values].into();
+        Ok(about.to_string())
+    };
+    let bin = |least: u32, most: u32| json!({ "least": least, "most": most });
+    Synopsis::from_json(&told(json!([bin(1, 2), bin(3, 3)]), 5)?)?;
+    for (why, text) in [
+        (
+            "numbers of units of which none ends at the cap",
+            told(json!([bin(1, 1), bin(2, 3)]), 5)?,
+        ),
+        (
+            "numbers of units with a gap",
+            told(json!([bin(1, 1), bin(3, 3)]), 5)?,
+        ),
+        (
+            "numbers of units that overlap",
+            told(json!([bin(1, 2), bin(2, 3)]), 5)?,
+        ),
+        (
+            "numbers of units of fewer keys than there are",
+            told(json!([bin(1, 2)]), 4)?,
+        ),
+        ("no numbers of units", told(json!([]), 3)?),
+        (
+            "numbers of units without a value for each",
+            told(json!([bin(1, 2), bin(3, 3)]), 4)?,
+        ),
+    ] {
+        wrong.push(json!({ "why": why, "text": text }));
+    }
     for (why, text) in [
         ("nothing", ""),
         ("not JSON", "a synopsis"),

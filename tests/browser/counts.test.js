@@ -184,6 +184,32 @@ test("quantiles stand in the unit of their column, with their intervals", async 
   await end();
 });
 
+test("what the cap drops stands under the table where it is told", async () => {
+  const { synopsis, keys: { caps } } = JSON.parse(readFileSync(new URL("../../clients/golden/counts-caps.json", import.meta.url)));
+  const { page, problems, end } = await look({}, (one) => one, [synopsis]);
+  const said = await text(page, "#counted-dropped");
+  const found = /^The cap of 2 keys drops about ([\d.]+)\u00a0% of what users have \(([\d.]+) to ([\d.]+)\u00a0%\)\.$/.exec(said);
+  assert.ok(found, said);
+  const { value, interval: [lower, upper] } = caps.dropped;
+  [value, lower, upper].forEach((share, i) => assert.ok(Math.abs(Number(found[i + 1]) - 100 * share) <= 0.5, `${said} ${share}`));
+  assert.match(await text(page, "#counted-caps"), /no interval tells how much that is of one key\./);
+  assert.ok(await page.locator("#counted-dropped").isVisible());
+  await shoot(page, "counts-caps");
+  assert.deepEqual(problems, []);
+  await end();
+  // Noise that may be all there is.
+  const { basis: { keys } } = synopsis;
+  const hidden = { ...synopsis, basis: { keys: { ...keys, units: { ...keys.units, unit: 1e4 * keys.units.unit } } } };
+  const noisy = await look({}, (one) => one, [hidden]);
+  assert.equal(await text(noisy.page, "#counted-dropped"), "How much the cap of 2 keys drops is unknown: the noise of this window hides it.");
+  assert.deepEqual(noisy.problems, []);
+  await noisy.end();
+  const none = await look();
+  assert.ok(await none.page.locator("#counted-dropped").isHidden());
+  assert.match(await text(none.page, "#counted-caps"), /no interval tells how much that is\./);
+  await none.end();
+});
+
 /** A golden synopsis of keys of two columns, and its sums. */
 const columns = () => JSON.parse(readFileSync(new URL("../../clients/golden/counts-columns.json", import.meta.url)));
 

@@ -1273,6 +1273,7 @@ of = ["users", "sum", "mean"]
 max_keys = 2
 max_records = 50
 value = { column = "dep_delay", min = -30, max = 180, outside = "clamp" }
+caps = { part = 0.5 }
 "#;
 
 #[test]
@@ -1333,6 +1334,14 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
     );
     assert!(lines.starts_with("EWR,") && !csv.contains("NaN"), "{csv}");
 
+    let caps = dashboard.get("/api/v1/caps");
+    let told = newest.told_caps().expect("told caps");
+    assert_eq!(caps, serde_json::json!(told));
+    assert_eq!(caps["max_keys"], 2);
+    assert!(number(&caps["dropped"]["interval"]["upper"]) >= number(&caps["dropped"]["value"]));
+    assert_eq!(caps["units"][2]["most"], 3);
+    number(&caps["units"][2]["interval"]["lower"]);
+
     let history = dashboard.get("/api/v1/history?row=JFK&by=records");
     let history = history.as_array().expect("rows");
     assert_eq!(history.len(), WINDOWS);
@@ -1364,6 +1373,7 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
         ("keys?margin=origin&row=JFK", "give one of them"),
         ("keys?row=LGA", "no key 'LGA'"),
         ("keys?top=-1", "top"),
+        ("caps?format=csv", "not available as CSV"),
         ("query", "counts by key"),
         ("query?ask=1", "counts by key"),
         ("query?range=0..10", "counts by key"),
@@ -1387,6 +1397,11 @@ fn counts_by_key_are_rows_with_intervals_and_no_endpoint_fails_on_them() {
         let of_curves = Dashboard::start(&[&release(curves.path()).display().to_string()]);
         let mut events = of_curves.events(None);
         (0..6 * WINDOWS).for_each(|_| drop(events.next_of("synopsis")));
+        let (status, why) = of_curves.refusal("/api/v1/caps?release=delay&key=JFK");
+        assert!(
+            status == 400 && why.contains("no counts by key"),
+            "{status} {why}"
+        );
         of_curves.refusal("/api/v1/keys?release=delay&key=JFK")
     };
     assert!(
@@ -1479,6 +1494,11 @@ fn quantiles_by_key_are_rows_in_the_api_and_in_the_terminal() {
     }
     let history = dashboard.get("/api/v1/history?row=JFK&by=p50");
     assert_eq!(history.as_array().expect("rows").len(), WINDOWS);
+    let (status, why) = dashboard.refusal("/api/v1/caps");
+    assert!(
+        status == 400 && why.contains("max_keys drops is not told"),
+        "{status} {why}"
+    );
     let top = dashboard.get("/api/v1/keys?top=1&by=values");
     let most = rows
         .iter()

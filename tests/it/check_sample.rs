@@ -398,6 +398,10 @@ fn files_are_tried_with_the_same_words() {
     ] {
         assert!(has(&told, "fault", words), "{words}: {told}");
     }
+    assert!(
+        told.contains("`other` there counts all others under one name"),
+        "{told}"
+    );
     // Nobody asked.
     assert_eq!(check_files(&file, &[]).0, Some(0));
     let (code, told) = check_files(&file, &["--sample", "--least-share=40"]);
@@ -417,6 +421,16 @@ fn files_are_tried_with_the_same_words() {
     let (_, told) = check_files(&file, &["--sample", "--least-share=40"]);
     assert!(
         has(&told, "ok", "passed over in the folder: .b.csv") && has(&told, "warn", "8 of 20"),
+        "{told}"
+    );
+    let text = fs::read_to_string(&file)
+        .expect("the configuration")
+        .replace(", type = \"text\"", "");
+    fs::write(&file, text).expect("written");
+    let (_, told) = check_files(&file, &[]);
+    assert!(
+        has(&told, "fault", "the type of the key is not declared")
+            && told.contains("correct `files`, or the names or types of the columns"),
         "{told}"
     );
 }

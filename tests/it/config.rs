@@ -188,6 +188,21 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         },
         FileMistake {
             old: of,
+            new: "of = [\"sum\", \"median\"]",
+            fault: "= [release.quantiles] tells quantiles of a column for each key, in a release of its own",
+        },
+        FileMistake {
+            old: of_release,
+            new: "key = \"merchant\"",
+            fault: "= `key` belongs to [input]",
+        },
+        FileMistake {
+            old: of_release,
+            new: "noise = \"gaussian\"",
+            fault: "price both in `rho`; or use \"laplace\"",
+        },
+        FileMistake {
+            old: of,
             new: "of = [\"sum\", \"sum\"]",
             fault: "release.counts.of: has \"sum\" twice",
         },
@@ -370,6 +385,11 @@ fn every_mistake_in_quantiles_is_told_in_its_place() {
             old: step,
             new: "step = 4",
             fault: "release.quantiles.step: does not divide max - min = 210 into whole steps",
+        },
+        FileMistake {
+            old: step,
+            new: "step = 1\nmax_records = 2 ",
+            fault: "= remove it: of a user the mean of its values in a key counts, so that records need no cap",
         },
         FileMistake {
             old: step,

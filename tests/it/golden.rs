@@ -368,7 +368,40 @@ fn rows_of_tables_by_key_are_what_is_stated() {
         assert!(table.row_of("no such key").is_err());
         tables += 1;
     }
-    assert_eq!(tables, 5);
+    assert_eq!(tables, 6);
+}
+
+/// What a cap drops, and units by their keys, of the golden table that tells its caps.
+#[test]
+fn told_caps_of_tables_by_key_are_what_is_stated() {
+    let mut tables = 0;
+    for (name, file) in files() {
+        let synopsis = Synopsis::from_json(&file["synopsis"].to_string()).expect(&name);
+        let stated = &file["keys"]["caps"];
+        assert_eq!(synopsis.told_caps().is_some(), stated.is_object(), "{name}");
+        let Some(told) = synopsis.told_caps() else {
+            continue;
+        };
+        let units = stated["units"].as_array().expect("units");
+        assert_eq!(told.units.len(), units.len());
+        let estimates = told.units.iter().map(|unit| &unit.estimate);
+        for (found, stated) in estimates
+            .chain([&told.dropped])
+            .zip(units.iter().chain([&stated["dropped"]]))
+        {
+            let interval = found.interval.expect("an interval");
+            let found = [found.value, interval.lower, interval.upper];
+            let mut expected = vec![stated["value"].as_f64().expect("a value")];
+            expected.extend(numbers(&stated["interval"]));
+            assert_near(&found, &expected, 1e-12, &name);
+        }
+        for (unit, stated) in told.units.iter().zip(units) {
+            let ends = [&stated["least"], &stated["most"]];
+            assert_eq!(ends, [unit.bin.least, unit.bin.most]);
+        }
+        tables += 1;
+    }
+    assert_eq!(tables, 1);
 }
 
 /// Sums over keys, and shares, of the golden tables whose keys have parts.
@@ -471,6 +504,7 @@ fn every_kind_is_there() {
         r#""spline":"quadratic""#,
         r#""cosine":"#,
         r#""basis":{"keys":"#,
+        r#""units":{"bins":"#,
         r#""counts":{"#,
         r#""per_user":"#,
         "discrete laplace",

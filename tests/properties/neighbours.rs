@@ -23,6 +23,7 @@ use bernstream_audit::{
     AuditSubject, NeighbouringPair, ReplayObservations, StampSource, neighbours, replay, run_pairs,
 };
 use bernstream_config::{InputParams, WorkerSettings};
+use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::PrivacyDefinition;
 use bernstream_synopsis::price::Price;
 use bernstream_worker::pipeline::{PlannedRelease, ReleasePlan};
@@ -488,6 +489,44 @@ fn a_cap_that_is_not_kept_is_found() {
     loose.plan.rules.cap.as_mut().expect("a cap").records *= 2;
     let report = run_pairs(&loose.subject(), &pairs[..FIRST], 1, || true).expect("replays");
     assert!(report.beyond.len() > FIRST / 2, "{:?}", report.beyond);
+}
+
+/// Caps that are told for users with up to eight pages of twelve, of which one counts.
+const TOLD_CAPS: &str = r#"
+pipeline = "pages"
+input = { time = "at", files = { path = "visits" }, key = { column = "page", type = "text", values = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] } }
+windows = { origin = "2026-01-05T00:00:00Z", length = "1d", end = "2026-01-08T00:00:00Z" }
+privacy = { unit = { user = { column = "user", type = "text", per = "1d" } }, adjacency = "add_remove", epsilon = 1 }
+output = { files = { path = "out" } }
+ledger = { path = "ledger" }
+release = { name = "visitors", epsilon = 1, counts = { of = ["users"], max_keys = 1, caps = { most = 8 } } }
+"#;
+
+/// The last number of units by their keys in each synopsis of a replay.
+fn last_units(observed: &ReplayObservations) -> Vec<f64> {
+    let mut last = Vec::new();
+    for message in &observed.published {
+        let synopsis = Synopsis::decode_message(&message.bytes).expect("a synopsis");
+        last.extend(synopsis.values().last());
+    }
+    last
+}
+
+/// One bin is for all who have more keys than are told apart: a build that is wrong there alone is not found without them.
+#[test]
+fn a_user_is_in_the_last_bin_of_told_caps() {
+    let settings = WorkerSettings::parse(TOLD_CAPS, "told caps").expect("a configuration");
+    let plan = plan_of(&settings);
+    let control = Control { settings, plan };
+    let pairs = neighbours::neighbouring_pairs(&control.subject());
+    let mut reached = false;
+    for pair in &pairs[..FIRST] {
+        let replays = control.replays(pair);
+        assert_eq!(control.said(pair, &replays), [""; 0], "{}", pair.name);
+        let [with, without] = replays.map(|observed| last_units(&observed));
+        reached |= with != without;
+    }
+    assert!(reached, "no pair of the first {FIRST}");
 }
 
 /// However producers cut rows into messages, and whatever types they infer from them, for every kind of promise.

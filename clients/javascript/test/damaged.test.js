@@ -46,6 +46,52 @@ test("tables by key that do not agree with themselves are refused", () => {
   for (const [document, why] of wrong) refuses(document, why);
 });
 
+/** Numbers of units by their keys after the columns of the two countries, or of so many keys. */
+const told = (bins, units, { cap = 1, keys = ["CH", "DE"], unit = 1e-12, fields = {} } = {}) => ({
+  ...byKey(
+    { keys, columns: [{ statistic: "users", unit: 1 }], units: { bins: bins.map(([least, most]) => ({ least, most })), unit } },
+    { target: { counts: { max_keys: cap, parts: [], ...fields } } },
+  ),
+  values: [...keys.map(() => 1), ...units],
+});
+
+test("bins of units that are not those of the keys and the cap are refused", () => {
+  assert.deepEqual(parse(told([[1, 1], [2, 2]], [3, 1])).keyTable().units.map(({ value }) => value), [3, 1]);
+  assert.equal(parse(byKey()).keyTable().dropped, null);
+  for (const bins of [[], [[2, 2]], [[1, 1]], [[1, 1], [1, 2]], [[1, 1], [2, 3]], [[1, 1], [2, 1.5]]]) {
+    refuses(told(bins, bins.map(() => 1)), /bins of its units/);
+  }
+  refuses(told([[1, 2]], [4]), /none of the bins of its units ends at max_keys/);
+  refuses(told([[1, 1], [2, 2]], [3, 1], { unit: 0 }), /'unit' is not/);
+  refuses(told([[1, 1], [2, 2]], [3]), /3 values, its description asks for 4/);
+  const quantiles = { grid: { places: 2 }, parts: [0.5] };
+  refuses(told([[1, 1], [2, 2]], [3, 1], { fields: { quantiles, value: { column: "x", min: 0, max: 1 } } }), /does not tell its caps/);
+});
+
+test("the share that a cap drops holds wherever in their bins units are", () => {
+  const bins = [[1, 1], [2, 2], [3, 3], [4, 4], [5, 6], [7, 8], [9, 11]];
+  const keys = Array.from({ length: 11 }, (_, i) => `k${i}`);
+  for (const cap of [1, 2, 3, 4, 6, 8]) {
+    const shares = [];
+    for (const one of [5, 6]) for (const two of [5, 6]) for (const three of [7, 8]) for (const four of [9, 10, 11]) {
+      const all = [1, 1, 1, 2, 2, 4, one, two, three, four];
+      const sum = (list) => list.reduce((total, number) => total + number, 0);
+      shares.push(sum(all.map((number) => Math.max(number - cap, 0))) / sum(all));
+    }
+    const { value, pointwise: [lower, upper] } = parse(told(bins, [3, 2, 0, 1, 2, 1, 1], { cap, keys })).keyTable().dropped;
+    const near = (x, y) => assert.ok(Math.abs(x - y) < 1e-9, `${cap}: ${x}, not ${y}`);
+    near(lower, Math.min(...shares));
+    near(upper, Math.max(...shares));
+    assert.ok(lower <= value && value <= upper, `${cap}: ${value}`);
+  }
+  // Without units nothing is known, and in noise that may be all of them no interval.
+  assert.deepEqual(parse(told([[1, 1], [2, 2]], [-1, 0])).keyTable().dropped, { value: null, pointwise: null });
+  assert.deepEqual(parse(told([[1, 1], [2, 2]], [3, 1], { unit: 100 })).keyTable().dropped, { value: 0.2, pointwise: null });
+  // Numbers below 0 make no share that is none.
+  assert.deepEqual(parse(told([[1, 1], [2, 2]], [-4, 3])).keyTable().dropped, { value: 1, pointwise: [1, 1] });
+  assert.deepEqual(parse(told([[1, 1], [2, 2]], [5, -1])).keyTable().dropped, { value: 0, pointwise: [0, 0] });
+});
+
 test("keys of several columns have a part for each, and users no margins", () => {
   const shops = (fields, keys = ["CH/a", "DE/%25%2F"]) => byKey({ keys }, { key_columns: ["country", "shop"], ...fields });
   const table = parse(shops()).keyTable();

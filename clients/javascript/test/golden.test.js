@@ -137,8 +137,21 @@ function checkShares(table, { columns, readings, rows }, tolerance, wide) {
   }
 }
 
+/** What a cap drops, and the numbers of units by their keys. */
+function checkCaps(table, caps, tolerance, wide) {
+  if (!caps) return assert.deepEqual([table.dropped, table.units], [null, null]);
+  const check = ({ value, pointwise }, stated, what) => {
+    assert.equal(pointwise === null, stated.interval === null, what);
+    same([value], [stated.value], tolerance, what, Math.abs(stated.value) || 1);
+    if (pointwise) same(pointwise, stated.interval, wide, `interval of ${what}`, stated.interval[1] - stated.interval[0]);
+  };
+  check(table.dropped, caps.dropped, "share that is dropped");
+  assert.deepEqual(table.units.map(({ least, most }) => [least, most]), caps.units.map(({ least, most }) => [least, most]));
+  caps.units.forEach((stated, i) => check(table.units[i], stated, `units with ${stated.least} keys`));
+}
+
 /** The rows of a table by key, and its largest keys by each reading. */
-function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, tolerance, half_width_tolerance: wide }) {
+function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, caps, tolerance, half_width_tolerance: wide }) {
   const table = synopsis.keyTable();
   if (parts) assert.deepEqual(table.keys.map((key) => Object.values(table.parts(key))), parts);
   for (const { columns, readings, rows } of margins ?? []) {
@@ -169,6 +182,7 @@ function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, tole
       if (interval) same(found.pointwise, interval, wide, `interval of ${reading} of ${key}`, interval[1] - interval[0] || size);
     }
   }
+  checkCaps(table, caps, tolerance, wide);
   for (const { by, count, keys, is_last_unclear: isLastUnclear } of top) {
     assert.deepEqual(table.top(count, by), { keys, isLastUnclear }, `the ${count} largest by ${by}`);
   }

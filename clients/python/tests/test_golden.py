@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import jsonschema
 import numpy as np
@@ -190,6 +190,20 @@ def _check_estimates(
         assert np.nanmax(np.abs(own - ends) - expected["half_width_tolerance"] * width) <= 1e-12 * np.nanmax(np.abs(values))
 
 
+def _check_caps(table: Any, stated: Optional[dict[str, Any]], expected: dict[str, Any]) -> None:
+    """What a cap drops, and the numbers of units by their keys."""
+    if stated is None:
+        assert table.dropped is None and table.units is None
+        return
+    value, (lower, upper), _ = table.dropped
+    share = {"share": value, "share_lower": lower, "share_upper": upper}
+    one = {name: np.array([number]) for name, number in share.items()}
+    _check_estimates(one, ["share"], [[stated["dropped"]]], "", expected)
+    units = table.units
+    assert [units["least"], units["most"]] == [[unit[end] for unit in stated["units"]] for end in ("least", "most")]
+    _check_estimates(units, ["units"], [[unit] for unit in stated["units"]], "", expected)
+
+
 @pytest.mark.parametrize("form", ["json", "arrow"])
 @pytest.mark.parametrize("case", cases("keys"))
 def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
@@ -207,6 +221,7 @@ def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
         apart, width = np.abs(np.array(found.pointwise) - ends), ends[1] - ends[0]
         assert np.nanmax(apart - expected["half_width_tolerance"] * width) <= 1e-12 * np.nanmax(np.abs(values))
     _check_sums_over_keys(table, expected)
+    _check_caps(table, expected.get("caps"), expected)
     for top in expected["top"]:
         largest = table.top(top["count"], top["by"])
         assert (list(largest.keys), largest.is_last_unclear) == (top["keys"], top["is_last_unclear"]), top

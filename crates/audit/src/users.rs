@@ -48,6 +48,7 @@ pub(super) fn user_families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<
     );
     families.push(spread_over_windows(stage, cap, most));
     families.push(counted_key_pairs(stage, cap));
+    families.extend(told_key_pair(stage, cap).map(|pair| vec![pair]));
     let (named_oddly, texts): (Vec<_>, Vec<_>) = rows_with_odd_texts(stage, &plain)
         .into_iter()
         .partition(|text| text.row.unit != plain.unit);
@@ -151,6 +152,27 @@ fn counted_key_pairs(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Neighbourin
         });
     }
     pairs
+}
+
+/// A unit in so many keys, once in each, that the last bin of told caps has it; `None` where no caps are told.
+fn told_key_pair(stage: &BackgroundStream<'_>, cap: &Cap) -> Option<NeighbouringPair> {
+    let countings = countings(stage);
+    let last_bins = countings
+        .iter()
+        .filter_map(|counting| counting.unit_bins.last());
+    let least = last_bins.map(|bin| bin.least).max()?;
+    let period = cap.period.span_of(stage.full_window().start);
+    let mut rows = Vec::new();
+    for window in &stage.windows {
+        let time = BackgroundStream::time_in_window(*window, 0.3);
+        if period.contains(time) {
+            for key in stage.keys().into_iter().take(least as usize) {
+                rows.push(stage.neighbour_row(time, key, domain_corner(&stage.ends, 0)));
+            }
+        }
+    }
+    let beside = InjectionStrategy::beside_others(stage);
+    Some(beside.pair_added("once in each key, as many as caps are told for", &rows))
 }
 
 /// The rows, moved to the last part of their windows, of those where this is another period than the first one.

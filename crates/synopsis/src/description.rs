@@ -38,7 +38,7 @@ use crate::key_parts::MOST_PARTS;
 use crate::key_quantiles::QuantilePart;
 use crate::moments::grid::most_frequencies;
 use crate::tensor::{even_coordinates, grid_points};
-use crate::told_caps::check_unit_counts;
+use crate::told_caps::{check_cap_of_bins, check_unit_counts};
 pub use crate::{
     Basis, CellBasis, KernelBasis, KeyBasis, KeyColumn, KeyStatistic, PointKernel, TableBasis,
 };
@@ -513,6 +513,9 @@ fn check_counts(description: &Description) -> Result<(), String> {
         )
     });
     check_quantiles(basis, counts.quantiles.as_ref())?;
+    if let Some(told) = &basis.units {
+        check_cap_of_bins(told, counts.max_keys)?;
+    }
     match &counts.value {
         None if needs_value => Err("it sums values, and does not say which".to_owned()),
         Some(value)

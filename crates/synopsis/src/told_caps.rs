@@ -33,9 +33,9 @@ pub struct UnitCounts {
     pub packed: String,
 }
 
-/// Reading of the numbers of units: what the cap on keys drops.
+/// Reading of the cap on keys, from the numbers of units: what it drops.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ToldCaps {
+pub struct CapReading {
     /// The cap.
     pub max_keys: u32,
     /// Share of all pairs of a unit and a key of it that the cap drops.
@@ -127,16 +127,19 @@ pub(crate) fn check_unit_counts(told: &UnitCounts, keys: usize) -> Result<(), St
     }
 }
 
+/// Says what is wrong if no bin ends at the cap: units that lose nothing would be among others.
+pub(crate) fn check_cap_of_bins(told: &UnitCounts, max_keys: u32) -> Result<(), String> {
+    match told.bins.iter().any(|bin| bin.most == max_keys) {
+        true => Ok(()),
+        false => Err("none of the numbers of keys of its units ends at max_keys".to_owned()),
+    }
+}
+
 impl UnitBin {
     /// The number of keys that stands for the bin: its middle, and of a wide one not more than a quarter above its least.
     fn middle(self) -> f64 {
         let least = f64::from(self.least);
         f64::midpoint(least, f64::from(self.most)).min(1.25 * least)
-    }
-
-    /// Returns whether a cap lies within it.
-    fn is_cut_by(self, cap: u32) -> bool {
-        self.least < cap && cap < self.most
     }
 }
 
@@ -146,24 +149,21 @@ enum KeysOfBin {
     Middle,
     /// The one with which the cap drops the smallest share.
     LeastDropped,
-    /// The one with which it drops the largest share; the largest number of a bin that has the cap inside.
+    /// The one with which it drops the largest share.
     MostDropped,
-    /// As `MostDropped`, but the smallest number of such a bin.
-    MostDroppedBelow,
 }
 
 impl KeysOfBin {
-    /// The share that a cap drops falls with the keys of a unit that it drops none of, and rises with those of others.
+    /// The share that a cap drops falls with the keys of a unit that it drops none of, and rises with those of others. A bin has units of
+    /// one kind only, since one ends at the cap.
     fn number(self, bin: UnitBin, cap: u32) -> f64 {
         let is_whole = bin.most <= cap;
         f64::from(match self {
             KeysOfBin::Middle => return bin.middle(),
             KeysOfBin::LeastDropped if is_whole => bin.most,
-            KeysOfBin::LeastDropped => bin.least.max(cap),
+            KeysOfBin::LeastDropped => bin.least,
             KeysOfBin::MostDropped if is_whole => bin.least,
             KeysOfBin::MostDropped => bin.most,
-            KeysOfBin::MostDroppedBelow if is_whole || bin.is_cut_by(cap) => bin.least,
-            KeysOfBin::MostDroppedBelow => bin.most,
         })
     }
 }
@@ -203,7 +203,7 @@ impl WeighedPairs {
 
 impl Synopsis {
     /// The reading of the cap on keys; `None` where the numbers of units by their keys are not told.
-    pub fn told_caps(&self) -> Option<ToldCaps> {
+    pub fn told_caps(&self) -> Option<CapReading> {
         let about = &self.description;
         let (Basis::Keys(basis), TargetDescription::Counts(counts)) = (&about.basis, &about.target)
         else {
@@ -215,7 +215,7 @@ impl Synopsis {
     }
 }
 
-fn read_caps(noise: &NoiseDescription, cap: u32, told: &UnitCounts, counts: &[f64]) -> ToldCaps {
+fn read_caps(noise: &NoiseDescription, cap: u32, told: &UnitCounts, counts: &[f64]) -> CapReading {
     let half_width = weighted_noise(noise.law, noise.scale, &[told.unit]).half_width;
     let mut units = Vec::with_capacity(counts.len());
     for (bin, count) in told.bins.iter().zip(counts) {
@@ -227,7 +227,7 @@ fn read_caps(noise: &NoiseDescription, cap: u32, told: &UnitCounts, counts: &[f6
             },
         });
     }
-    ToldCaps {
+    CapReading {
         max_keys: cap,
         dropped: dropped_share(&told.bins, counts, cap, half_width),
         units,
@@ -242,17 +242,13 @@ fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) ->
         true => (pairs.dropped / pairs.all).clamp(0.0, 1.0),
         false => f64::NAN,
     };
-    let [least, most, most_below] = [
-        KeysOfBin::LeastDropped,
-        KeysOfBin::MostDropped,
-        KeysOfBin::MostDroppedBelow,
-    ]
-    .map(|keys| WeighedPairs::new(bins, counts, cap, keys).interval(half_width));
-    let interval = match (least, most, most_below) {
-        (Some(least), Some(most), Some(most_below)) => Some(
+    let [least, most] = [KeysOfBin::LeastDropped, KeysOfBin::MostDropped]
+        .map(|keys| WeighedPairs::new(bins, counts, cap, keys).interval(half_width));
+    let interval = match (least, most) {
+        (Some(least), Some(most)) => Some(
             ConfidenceInterval {
                 lower: least.lower,
-                upper: most.upper.max(most_below.upper),
+                upper: most.upper,
             }
             .clamped(0.0, 1.0),
         ),
@@ -356,12 +352,30 @@ mod tests {
         assert!(check_unit_counts(&told, 9).is_err());
     }
 
+    #[test]
+    fn bins_without_an_end_at_the_cap_are_refused() {
+        for cap in 1..=8 {
+            let told = UnitCounts {
+                bins: unit_bins(8, 11, cap),
+                unit: 1.0,
+                packed: String::new(),
+            };
+            assert_eq!(check_cap_of_bins(&told, cap), Ok(()));
+            let is_end = cap <= 4 || cap == 6 || cap == 8;
+            let told = UnitCounts {
+                bins: unit_bins(8, 11, 1),
+                ..told
+            };
+            assert_eq!(check_cap_of_bins(&told, cap).is_ok(), is_end, "{cap}");
+        }
+    }
+
     /// Without noise the interval is what units can do within their bins, and both ends are reached.
     #[test]
     fn ends_without_noise_are_those_of_all_places_in_bins() {
         let bins = unit_bins(8, 11, 1);
         let counts = [3.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0];
-        for cap in 1..=10 {
+        for cap in [1, 2, 3, 4, 6, 8] {
             let found = dropped_share(&bins, &counts, cap, 0.0);
             let interval = found.interval.expect("pairs");
             let [mut least, mut most] = [f64::INFINITY, 0.0_f64];

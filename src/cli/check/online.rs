@@ -64,7 +64,7 @@ fn check_files(settings: &WorkerSettings, params: &FileSourceParams, checks: &mu
     let is_unanswered = matches!(error, source::SourceError::Disk { .. });
     let remedy = match is_unanswered {
         true => "look after the disk, or wait for it",
-        false => "correct `files` or the names of the columns",
+        false => "correct `files`, or the names or types of the columns",
     };
     checks.push(TopicCheck {
         is_unanswered,

@@ -55,7 +55,12 @@ pub fn checks_of_use(tally: &SampleTally<'_>, least: u64) -> Vec<TopicCheck> {
             what += &format!(", {under_other} of them as what is not listed (input.key.other)");
         }
         what += &unlisted_in_words(&tally.commonest_unlisted());
-        let remedy = "correct the keys of [input.key], or its column";
+        let remedy = match tally.has_other() {
+            true => "correct the keys of [input.key], or its column",
+            false => {
+                "correct the keys of [input.key], or its column; `other` there counts all others under one name"
+            }
+        };
         checks.push(
             UsableShare {
                 part: with_listed_key,

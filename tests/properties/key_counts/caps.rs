@@ -2,7 +2,7 @@
 //! what a cap drops holds.
 
 use super::*;
-use bernstream_synopsis::told_caps::{ToldCaps, UnitBin, unit_bins};
+use bernstream_synopsis::told_caps::{CapReading, UnitBin, unit_bins};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::Exp1;
@@ -243,7 +243,7 @@ impl ToldRelease {
         }
     }
 
-    fn read(&self, release: u32, times: f64) -> ToldCaps {
+    fn read(&self, release: u32, times: f64) -> CapReading {
         let synopsis = self.release.synopsis(release, times);
         synopsis.told_caps().expect("told caps")
     }

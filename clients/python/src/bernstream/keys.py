@@ -140,9 +140,14 @@ def counted_of(target: Fields, keys: Keys) -> Counted:
     quantiles = _quantiles(target, keys)
     if has_ranges and quantiles is None:
         raise SynopsisError("not a synopsis: it counts ranges of a value, and does not say what for")
+    max_keys = target.whole("max_keys", 1, _MOST)
+    if keys.told is not None and all(most != max_keys for _, most in keys.told.bins):
+        raise SynopsisError("not a synopsis: none of the numbers of keys of its units ends at max_keys")
+    if keys.told is not None and quantiles is not None:
+        raise SynopsisError("not a synopsis: a table of quantiles does not tell its caps")
     parts = [Fields(part, f"{target.place}parts.") for part in target.list("parts")]
     return Counted(
-        max_keys=target.whole("max_keys", 1, _MOST),
+        max_keys=max_keys,
         max_records=target.whole("max_records", 1, _MOST) if target.found.get("max_records") is not None else None,
         per_user=_bounds(target, "per_user"),
         value=value,

@@ -15,17 +15,16 @@ from .sums import ratio
 def dropped_share(bins: Sequence[tuple[int, int]], counts: Array, cap: int, factor: float) -> Estimate:
     """The share of all pairs of a unit and a key that a cap drops, wherever in its bin a unit is."""
     least, most = np.array(bins, dtype=np.float64).T
-    whole, cut = most <= cap, (least < cap) & (cap < most)
+    whole = most <= cap
     middle = np.minimum((least + most) / 2.0, 1.25 * least)
     dropped, pairs = np.maximum(middle - cap, 0.0) @ counts, middle @ counts
     value = float(np.clip(dropped / pairs, 0.0, 1.0)) if pairs > 0.0 else math.nan
-    # The share falls with the keys of a unit that loses none, and rises with those of others.
-    lower, _ = _interval(np.where(whole, most, np.maximum(least, cap)), counts, cap, factor)
+    # The share falls with the keys of a unit that loses none, and rises with those of others; a bin has units of one kind only.
+    lower, _ = _interval(np.where(whole, most, least), counts, cap, factor)
     _, upper = _interval(np.where(whole, least, most), counts, cap, factor)
-    _, other = _interval(np.where(whole | cut, least, most), counts, cap, factor)
-    if any(math.isnan(end) for end in (lower, upper, other)):
+    if math.isnan(lower) or math.isnan(upper):
         return Estimate(value, Bounds(math.nan, math.nan))
-    ends = Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(max(upper, other), 0.0, 1.0)))
+    ends = Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0)))
     # Noise of the last bin can put the value, which takes the middle there, outside of ends that take other numbers.
     return Estimate(min(max(value, ends.lower), ends.upper), ends)
 

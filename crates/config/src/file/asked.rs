@@ -29,6 +29,25 @@ pub const ASKED: &[AskedName] = &[
         instead: "[release.quantiles] tells quantiles of a column for each key; [release.cells] has a curve and its quantiles",
     },
     AskedName {
+        table: Some("release.counts.of"),
+        names: &[
+            "median",
+            "quantile",
+            "quantiles",
+            "percentile",
+            "percentiles",
+            "p50",
+        ],
+        key: None,
+        instead: "[release.quantiles] tells quantiles of a column for each key, in a release of its own",
+    },
+    AskedName {
+        table: Some("release.quantiles"),
+        names: &["max_records", "per_user"],
+        key: None,
+        instead: "remove it: of a user the mean of its values in a key counts, so that records need no cap",
+    },
+    AskedName {
         table: Some("release"),
         names: &["variance"],
         key: Some("moments"),

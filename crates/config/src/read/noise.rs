@@ -65,7 +65,8 @@ impl NoiseRequest {
             Some(Auto::Auto(_)) => NoiseKind::paid_with(payment),
         };
         if let [kind] = kinds[..] {
-            pays_for(document, noise.clone(), kind, payment)?;
+            let pure = r#""cells", "ball", "cube" or "laplace""#;
+            pays_for(document, noise.clone(), kind, payment, pure)?;
         }
         match kinds[..] {
             [kind] if kind.is_on_cells() => {
@@ -169,7 +170,8 @@ impl NoiseRequest {
                 return Err(document.fault(noise.span(), what, hint));
             }
             Auto::Fixed(kind) => {
-                pays_for(document, noise.span(), kind, payment)?;
+                let pure = r#""cube" or "laplace""#;
+                pays_for(document, noise.span(), kind, payment, pure)?;
                 kind
             }
             // Of those that are paid for the smallest, whatever the weights of a question.
@@ -197,7 +199,8 @@ impl NoiseRequest {
                 Auto::Fixed(NoiseKind::Laplace) => {}
                 Auto::Fixed(NoiseKind::Gaussian) => {
                     kinds = vec![NoiseKind::GaussianCells];
-                    pays_for(document, noise.span(), NoiseKind::GaussianCells, payment)?;
+                    let kind = NoiseKind::GaussianCells;
+                    pays_for(document, noise.span(), kind, payment, r#""laplace""#)?;
                 }
                 Auto::Fixed(_) => {
                     let what = "is not for [release.cells], whose noise is added to counts";
@@ -242,7 +245,7 @@ impl NoiseRequest {
             None => NoiseKind::Laplace,
             Some(noise) => match *noise.get_ref() {
                 Auto::Fixed(kind @ (NoiseKind::Laplace | NoiseKind::Gaussian)) => {
-                    pays_for(document, noise.span(), kind, payment)?;
+                    pays_for(document, noise.span(), kind, payment, r#""laplace""#)?;
                     kind
                 }
                 Auto::Fixed(_) => {
@@ -362,22 +365,21 @@ fn noise_deviation(kind: NoiseKind, payment: &Payment, norm: f64) -> Option<f64>
     Some(scale * law.deviation(1))
 }
 
-/// Checks that the price buys this noise.
+/// Checks that the price buys this noise, in place of which the release can have any of `pure`.
 fn pays_for(
     document: &mut Document<'_>,
     noise: Range<usize>,
     kind: NoiseKind,
     payment: Option<&Payment>,
+    pure: &str,
 ) -> Checked<()> {
     if kind.is_pure() || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
         return Ok(());
     }
-    let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"cells\", \"ball\", \"cube\" or \"laplace\"";
-    Err(document.fault(
-        noise,
-        "Gaussian noise does not give pure differential privacy",
-        hint,
-    ))
+    let hint =
+        format!("give [privacy] and [release] a `delta`, or price both in `rho`; or use {pure}");
+    let what = "Gaussian noise does not give pure differential privacy";
+    Err(document.fault(noise, what, hint))
 }
 
 fn read_degree(written: Auto<u32>) -> Result<Option<u32>, String> {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::file;
 use crate::settings::ReleasedFunction;
 use crate::targets::context::{DeclaredUnits, ReadTarget, TargetContext, built_target};
+use crate::targets::told_caps::{CapsTable, told_caps};
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
 use bernstream_release::ValueScaling;
@@ -18,8 +19,6 @@ use bernstream_release::window::{
 };
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{CountedValue, KeyedCounts, PricePart, ValueBounds};
-use bernstream_synopsis::told_caps;
-use bernstream_synopsis::told_caps::MOST_TOLD;
 
 /// a table such as { of = ["users"], max_keys = 1 }
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -41,18 +40,6 @@ pub struct Table {
     pub parts: Field<PriceParts>,
     /// a table such as { part = 0.05, most = 32 }: tells how many keys users have, and so what max_keys drops
     pub caps: Field<CapsTable>,
-}
-
-/// a table such as { part = 0.05, most = 32 }
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CapsTable {
-    /// a number above 0, below 1, such as 0.05: the part of the price that it takes, from all else
-    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
-    pub part: Field<f64>,
-    /// a whole number from max_keys to 1024, such as 32: users with more keys are told together
-    #[schemars(range(min = 1, max = 1024))]
-    pub most: Field<u32>,
 }
 
 /// "users", "records", "sum" or "mean"
@@ -132,11 +119,6 @@ pub struct PriceParts {
     pub mean: Field<f64>,
 }
 
-/// Part of the price that telling caps takes where the file gives none.
-const CAPS_PART: f64 = 0.05;
-/// Keys of a user up to which they are told apart where the file says nothing, if `max_keys` is at most half as many.
-const TOLD_KEYS: u32 = 32;
-
 /// The caps of a unit.
 struct UnitCaps {
     max_keys: u32,
@@ -174,7 +156,7 @@ pub fn read(
     let mut unit_bins = Vec::new();
     if let Some(written) = &written.caps {
         let told = told_caps(document, written, declared, max_keys)?;
-        unit_bins = told_caps::unit_bins(told.most, key_count, max_keys);
+        unit_bins = told.unit_bins(key_count, max_keys);
         told.take_part(&mut shares);
     }
     let sum = match (per_user, value) {
@@ -422,76 +404,6 @@ fn unit_caps(
         max_keys,
         max_records,
     })
-}
-
-/// How caps are told.
-struct ToldCaps {
-    part: f64,
-    most: u32,
-}
-
-impl ToldCaps {
-    /// Takes its part of the price from all other statistics alike.
-    fn take_part(&self, shares: &mut Vec<StatisticShare>) {
-        for share in &mut *shares {
-            share.part *= 1.0 - self.part;
-        }
-        shares.push(StatisticShare {
-            statistic: CountedStatistic::Caps,
-            part: self.part,
-        });
-    }
-}
-
-fn told_caps(
-    document: &mut Document<'_>,
-    written: &Spanned<CapsTable>,
-    declared: &DeclaredUnits<'_>,
-    max_keys: u32,
-) -> Checked<ToldCaps> {
-    let place = written.span();
-    if !declared.has_users {
-        let what = "has no effect: every record is a unit of its own, in one key";
-        return Err(document.fault(place, what, "remove it"));
-    }
-    if max_keys as usize >= declared.keys.len() {
-        let what = "has no effect: max_keys is the number of all keys, and none is dropped";
-        return Err(document.fault(place, what, "remove it"));
-    }
-    let CapsTable { part, most } = written.get_ref();
-    let part = document.optional(part.clone(), caps_part)?;
-    let told = document.optional(most.clone(), told_keys)?;
-    if let (Some(most), Some(told)) = (most, &told)
-        && *told.get_ref() < max_keys
-    {
-        let what = format!("must be at least max_keys, {max_keys}: what is dropped lies above");
-        return Err(document.fault(most.span(), what, "such as twice as many"));
-    }
-    if max_keys > MOST_TOLD {
-        let what = format!("cannot be told: max_keys is above {MOST_TOLD}");
-        return Err(document.fault(place, what, "remove it, or make max_keys smaller"));
-    }
-    Ok(ToldCaps {
-        part: part.map_or(CAPS_PART, Spanned::into_inner),
-        most: told.map_or(
-            (2 * max_keys).clamp(TOLD_KEYS, MOST_TOLD),
-            Spanned::into_inner,
-        ),
-    })
-}
-
-fn caps_part(part: f64) -> Result<f64, String> {
-    match part > 0.0 && part < 1.0 {
-        true => Ok(part),
-        false => Err("must be above 0 and below 1".to_owned()),
-    }
-}
-
-fn told_keys(most: u32) -> Result<u32, String> {
-    match most {
-        1..=MOST_TOLD => Ok(most),
-        _ => Err(format!("must be from 1 to {MOST_TOLD}")),
-    }
 }
 
 fn record_cap(number: u32) -> Result<u32, String> {

@@ -3,6 +3,7 @@
 
 mod context;
 mod lengths;
+mod told_caps;
 mod wording;
 
 pub mod bayes;

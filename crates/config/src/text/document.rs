@@ -257,6 +257,7 @@ impl<'t> Document<'t> {
                     .unwrap_or_default();
                 let table = KnownKeys::table_of_word(form, found)
                     .map(|table| format!("that needs a table: {table}"));
+                let asked = self.keys.instead_of_word(&path, found).map(str::to_owned);
                 let word = || {
                     let meant = KnownKeys::nearest_word(form, found)?;
                     // A word of a list that stands alone.
@@ -266,6 +267,7 @@ impl<'t> Document<'t> {
                     })
                 };
                 let hint = table
+                    .or(asked)
                     .or_else(word)
                     .unwrap_or_else(|| format!("found {found}"));
                 self.record(place, path, format!("expected {form}"), hint)

@@ -1,5 +1,7 @@
 //! The known keys: the form of the value of each, and the nearest one to a misspelt key.
 
+use std::cmp::Reverse;
+
 /// A key and the form of its value; `[]` stands for any element of a list.
 pub struct KnownKey {
     /// The names of the tables around it and its own, with dots between.
@@ -9,7 +11,7 @@ pub struct KnownKey {
 
 /// Names that are no keys, although people ask for them, and what to write in their place.
 pub struct AskedName {
-    /// The table in which they stand; `None` for any.
+    /// The table, or the list of words, in which they stand; `None` for any table.
     pub table: Option<&'static str>,
     pub names: &'static [&'static str],
     /// The key of that table that does it.
@@ -48,6 +50,18 @@ impl KnownKeys {
         self.asked
             .iter()
             .find(|asked| asked.table.is_none_or(|of| of == table) && asked.names.contains(&name))
+    }
+
+    /// What to write in place of `written`, a word in quotes in the list at `path`.
+    pub fn instead_of_word(self, path: &str, written: &str) -> Option<&'static str> {
+        let word = written.strip_prefix('"')?.split('"').next()?;
+        let path = generic(path);
+        let list = path.strip_suffix("[]")?;
+        let asked = self
+            .asked
+            .iter()
+            .find(|asked| asked.table == Some(list) && asked.names.contains(&word))?;
+        Some(asked.instead)
     }
 
     /// The known key beside `path` that is meant by it.
@@ -104,7 +118,7 @@ impl KnownKeys {
         }
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        // Of several, one near by.
+        // Of several, one near by, or else one that is not deep.
         let shared = |other: &str| {
             other
                 .bytes()
@@ -117,7 +131,8 @@ impl KnownKeys {
             .iter()
             .filter_map(|key| key.path.rsplit_once('.'))
             .filter(|(_, key)| *key == name);
-        if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| shared(other)) {
+        let nearness = |other: &str| (shared(other), Reverse(other.split('.').count()));
+        if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| nearness(other)) {
             return format!("`{name}` belongs to [{table}]");
         }
         let known: Vec<_> = self.known(table).map(|key| format!("`{key}`")).collect();
@@ -194,6 +209,8 @@ mod tests {
             "privacy.unit",
             "release.domain[].unit",
             "release.label.column",
+            "input.key",
+            "output.kafka.tls.key",
         ]
         .map(|path| KnownKey {
             path: path.to_owned(),
@@ -211,6 +228,7 @@ mod tests {
             keys.hint("privacy.column"),
             "`column` belongs to [release.label]"
         );
+        assert_eq!(keys.hint("release.key"), "`key` belongs to [input]");
     }
 
     #[test]

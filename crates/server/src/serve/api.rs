@@ -96,6 +96,13 @@ pub async fn answer_keys(State(state): State<ServerState>, request: ApiRequest) 
     table_response(&table.await?, parameters.format)
 }
 
+pub async fn answer_caps(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
+    let parameters = as_json(request)?;
+    let cached = parameters.selected_synopsis(&state.feed)?;
+    let reading = compute_blocking(&state, move || key_rows::caps_of_window(&cached.synopsis));
+    serialized_response(&reading.await?)
+}
+
 pub async fn answer_query(State(state): State<ServerState>, request: ApiRequest) -> ApiResult {
     let parameters = as_json(request)?;
     let cached = parameters.selected_synopsis(&state.feed)?;

@@ -81,6 +81,7 @@ fn dashboard_routes(feed: Arc<Feed>, streams: usize) -> Router {
         .route("/api/v1/curve", get(api::answer_curve))
         .route("/api/v1/history", get(api::answer_history))
         .route("/api/v1/keys", get(api::answer_keys))
+        .route("/api/v1/caps", get(api::answer_caps))
         .route("/api/v1/query", get(api::answer_query))
         .route("/api/v1/spending", get(api::answer_spending))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing here"))

@@ -9,6 +9,7 @@ use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::Basis;
 use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+use bernstream_synopsis::told_caps::CapReading;
 
 /// Rows that a request asks for.
 #[derive(Debug, Default)]
@@ -75,6 +76,20 @@ pub fn rows_of_window(
     Ok(ResponseTable {
         columns,
         rows: cells,
+    })
+}
+
+/// What the cap on keys drops, and units by how many keys they have.
+///
+/// # Errors
+///
+/// If the synopsis holds no counts by key, or does not tell its caps.
+pub fn caps_of_window(synopsis: &Synopsis) -> Result<CapReading, ApiError> {
+    synopsis.key_table()?;
+    synopsis.told_caps().ok_or_else(|| {
+        ApiError::bad_request(
+            "what max_keys drops is not told: `caps = {}` in [release.counts] tells it",
+        )
     })
 }
 

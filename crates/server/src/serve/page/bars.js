@@ -2,7 +2,7 @@
 
 import { fitted, rule, sheet, theme } from "./axes.js";
 import { barScale } from "./keyrows.js";
-import { isPlace } from "./keytable.js";
+import { isLocation } from "./keytable.js";
 import { plural } from "./words.js";
 
 /** The most rows of a picture of bars. */
@@ -42,7 +42,7 @@ export function drawBars(canvas, rows, reading, size) {
     context.fillText(names[i], 0, middle);
     context.textAlign = "right";
     context.fillText(row.words, width, middle);
-    if (row.ends) drawRow(context, row, { x, zero: isPlace(reading) ? undefined : x(0), middle, size }, colours);
+    if (row.ends) drawRow(context, row, { x, zero: isLocation(reading) ? undefined : x(0), middle, size }, colours);
   });
   if (isAll) return;
   context.textAlign = "left";

@@ -4,8 +4,8 @@ import { roundOut } from "./axes.js";
 import { drawBars, heightOf } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { png } from "./download.js";
-import { barScale, capsInWords, marginInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
-import { isPlace } from "./keytable.js";
+import { barScale, capsInWords, droppedInWords, marginInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
+import { isLocation, sortedRows } from "./keytable.js";
 import { isByKey } from "./kinds.js";
 import { drawChart, shownWindow } from "./overtime.js";
 import { capital } from "./sentence.js";
@@ -78,6 +78,9 @@ export class Counts {
     drawParts(look.entry.synopsis.table, this.#chosen.part);
     this.#drawRows({ ...look.entry, synopsis }, rows, reading, row);
     say(byId("counted-caps"), `${capsInWords(meta)}${marginInWords(meta, look.entry.synopsis.table, this.#chosen.part)}`);
+    const dropped = droppedInWords(meta, look.entry.synopsis.table);
+    byId("counted-dropped").hidden = dropped === "";
+    say(byId("counted-dropped"), dropped);
     this.#drawTime(look, reading, row);
   }
 
@@ -180,7 +183,7 @@ export class Counts {
     const canvas = byId("counted-chart");
     const known = this.#shown.filter(({ ends }) => ends);
     this.#room = drawChart(canvas, this.#shown, entry, name, lineScale(known, reading));
-    const own = shownRow(synopsis.table, reading, synopsis.table.sorted(reading).find(({ key }) => key === row));
+    const own = shownRow(synopsis.table, reading, sortedRows(synopsis.table, reading).find(({ key }) => key === row));
     canvas.setAttribute("aria-label", `${capital(name)} of ${shownKey(row)} in ${plural(this.#shown.length, "window")}, each with its interval. In this window, ${span(meta.window.start, meta.window.end)}: ${own.words}, ${own.interval}.`);
     const outside = Math.floor(known.length * 0.05 + 1e-9);
     const many = outside > 0 ? ` Of ${known.length} windows, about ${outside} may lie outside it.` : "";
@@ -239,7 +242,7 @@ function bar(row, reading, scale) {
   const home = element("span", { class: "key-bar" });
   if (!row.ends) return home;
   const [lower, upper] = row.ends;
-  if (!isPlace(reading)) home.append(mark("amount", Math.min(row.value, 0), Math.max(row.value, 0), scale), mark("zero", 0, 0, scale));
+  if (!isLocation(reading)) home.append(mark("amount", Math.min(row.value, 0), Math.max(row.value, 0), scale), mark("zero", 0, 0, scale));
   home.append(mark("whisker", lower, upper, scale), mark("value", row.value, row.value, scale));
   return home;
 }

@@ -1,6 +1,6 @@
 // A table by key in words, for the rows of the page, the bars of the wall and files.
 
-import { isPlace } from "./keytable.js";
+import { isLocation, sortedRows } from "./keytable.js";
 import { records } from "./names.js";
 import { either, plural, plusMinus, rounded, span } from "./words.js";
 
@@ -34,7 +34,7 @@ export function shownRow(table, reading, { key, place, found }) {
   const value = isCount ? Math.max(found.value, 0) : found.value;
   // Around what is shown: below 0 the interval would shrink to nothing, as if there were no noise.
   const ends = isCount ? [Math.max(found.lower, 0), value + found.upper - found.value] : [found.lower, found.upper];
-  const isFaint = !isPlace(reading) && found.lower <= 0 && (isCount || found.upper >= 0);
+  const isFaint = !isLocation(reading) && found.lower <= 0 && (isCount || found.upper >= 0);
   const half = digitsOf(reading, (found.upper - found.lower) / 2);
   return {
     ...row, value, ends, isFaint, words: isFaint ? "below the noise" : rounded(value, half),
@@ -46,12 +46,12 @@ export function shownRow(table, reading, { key, place, found }) {
 const digitsOf = (reading, half) => (half >= 1 && (reading === "users" || reading === "records" || reading === "values") ? Math.max(half, 10) : half);
 
 /** All rows of a synopsis as they are shown, the largest first. */
-export const shownRows = (synopsis, reading) => synopsis.table.sorted(reading).map((one) => shownRow(synopsis.table, reading, one));
+export const shownRows = (synopsis, reading) => sortedRows(synopsis.table, reading).map((one) => shownRow(synopsis.table, reading, one));
 
 /** The ends of the axis of bars: amounts begin at 0, means do not. */
 export function barScale(rows, reading) {
   const ends = rows.flatMap((row) => row.ends ?? []);
-  if (!isPlace(reading)) ends.push(0);
+  if (!isLocation(reading)) ends.push(0);
   const [min, max] = [Math.min(...ends), Math.max(...ends)];
   if (!Number.isFinite(min)) return { min: 0, max: 1 };
   return max > min ? { min, max } : { min, max: min + 1 };
@@ -81,8 +81,18 @@ export function capsInWords(meta) {
   const isOfMeans = meta.target.counts.quantiles && !isRecord;
   const most = isOfMeans ? ", with the mean of its values in each" : records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
   const counts = isRecord ? "A record counts once"
-    : `A user counts in at most ${plural(keys, "key")} of a window${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is`;
+    : `A user counts in at most ${plural(keys, "key")} of a window${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is${meta.basis.keys.units ? " of one key" : ""}`;
   return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;
+}
+
+/** What the cap on keys drops of what users have; nothing where it is not told. */
+export function droppedInWords({ target }, { dropped }) {
+  if (dropped === undefined) return "";
+  const cap = `cap of ${plural(target.counts.max_keys, "key")} drops`;
+  if (dropped === null) return `How much the ${cap} is unknown: the noise of this window hides it.`;
+  const half = 50 * (dropped.upper - dropped.lower);
+  const [value, lower, upper] = [dropped.value, dropped.lower, dropped.upper].map((share) => rounded(100 * share, half >= 1 ? Math.max(half, 10) : half));
+  return `The ${cap} about ${value}\u00a0% of what users have (${lower} to ${upper}\u00a0%).`;
 }
 
 /** What the sums by a column are, or can be; nothing where keys are one column. */

@@ -28,16 +28,14 @@ export class ShownTable {
     const bounds = ofUser ?? value;
     // No sum can be negative then, so a negative one is noise.
     this.#isSumCount = bounds !== undefined && bounds !== null && bounds.min >= 0;
+    const { dropped } = this.#table;
+    /** The share of what users have that the cap on keys drops: { value, lower, upper }; null where the noise hides it, undefined where it is not told. */
+    this.dropped = dropped === null ? undefined : ofEstimate(dropped);
   }
 
   /** A number of the key at a place: { value, lower, upper }; null where the noise may be all of it. */
   estimate(reading, place) {
     return ofEstimate(this.#table.estimate(this.keys[place], reading));
-  }
-
-  /** All keys with one number: [{ key, place, found }], the largest first and unknown ones last. */
-  sorted(reading) {
-    return sortedRows(this, reading);
   }
 
   /** The sums over all keys with the same part in a column, as a table whose keys are these parts; the table itself where there are none. */
@@ -69,10 +67,6 @@ class ShownMargin {
     return ofEstimate(this.#rows[place][reading]);
   }
 
-  sorted(reading) {
-    return sortedRows(this, reading);
-  }
-
   isCount(reading) {
     return this.#isCount(reading);
   }
@@ -84,10 +78,11 @@ function ofEstimate({ value, pointwise }) {
   return { value, lower, upper };
 }
 
-function sortedRows(table, reading) {
+/** All keys with one number: [{ key, place, found }], the largest first and unknown ones last. */
+export function sortedRows(table, reading) {
   const rows = table.keys.map((key, place) => ({ key, place, found: table.estimate(reading, place) }));
   return rows.sort((a, b) => (b.found?.value ?? -Infinity) - (a.found?.value ?? -Infinity) || a.place - b.place);
 }
 
-/** Whether a number is a place among the values, as a mean is, and no amount that begins at 0. */
-export const isPlace = (reading) => reading === "mean" || /^p\d/.test(reading);
+/** Whether a number is a location of the values, as a mean is, and no amount that begins at 0. */
+export const isLocation = (reading) => reading === "mean" || /^p\d/.test(reading);
