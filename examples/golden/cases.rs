@@ -961,6 +961,9 @@ const MOST_KEYS: u32 = 2;
 /// What a passenger pays for a flight.
 const FARE: (&str, f64, f64) = ("fare", -50.0, 450.0);
 
+/// The case whose values have variances.
+const WITH_VARIANCES: &str = "counts-variance";
+
 /// Counts by key: users with records and values, and users with sums that are bounded for each.
 fn tables_by_key() -> Found<Vec<Case>> {
     let (column, min, max) = FARE;
@@ -1038,6 +1041,23 @@ fn tables_by_key() -> Found<Vec<Case>> {
         })?,
         ..of_parts
     };
+    let of_squares = by_key(
+        WITH_VARIANCES,
+        NoiseDistribution::DiscreteGaussian,
+        Price::Concentrated("0.125".parse()?),
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.25),
+            NamedShare::new("values", CountedStatistic::Values, 0.75),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(3),
+            per_user: None,
+            value: Some(value.clone()),
+            quantiles: None,
+            parts: Vec::new(),
+        },
+    )?;
     let of_ranges = by_key(
         "quantiles-laplace",
         NoiseDistribution::DiscreteLaplace,
@@ -1078,7 +1098,9 @@ fn tables_by_key() -> Found<Vec<Case>> {
             parts: Vec::new(),
         },
     )?;
-    Ok(vec![of_values, of_sums, of_parts, of_ranges, of_places])
+    Ok(vec![
+        of_values, of_sums, of_parts, of_squares, of_ranges, of_places,
+    ])
 }
 
 /// Keys of two columns: their parts have what stands between parts, and what escapes it.
@@ -1124,6 +1146,7 @@ fn by_key(
             min,
             max,
         }),
+        keeps_squares: name == WITH_VARIANCES,
         grid: about.quantiles.as_ref().map(|quantiles| quantiles.grid),
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("flights"),
