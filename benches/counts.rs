@@ -36,6 +36,7 @@ fn main() {
         max_keys: MAX_KEYS,
         max_records: 4,
         sum: None,
+        keeps_squares: false,
         grid: None,
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("bench"),

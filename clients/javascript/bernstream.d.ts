@@ -52,7 +52,7 @@ export class Synopsis {
   pointwise(order?: number): Pointwise;
   /** Everything that can be read from noisy counts of cells; only for tables of cells. */
   tables(): Tables;
-  /** Users, records, sums, means or quantiles of each key; only for tables by key. */
+  /** Users, records, sums, means, variances or quantiles of each key; only for tables by key. */
   keyTable(): KeyTable;
   /** The same tables of cells, with another function where one is asked for without more. */
   as(choice: TableChoice): Synopsis;
@@ -153,7 +153,7 @@ export class Tables {
 /** What is read of each key. */
 export type KeyReading = "users" | "records" | "sum" | "mean" | "values" | `p${number}`;
 
-/** Users, records, sums, means or quantiles of each key, as far as the table has them. Intervals cover the noise, not what caps leave out. */
+/** Users, records, sums, means, variances or quantiles of each key, as far as the table has them. Intervals cover the noise, not what caps leave out. */
 export class KeyTable {
   private constructor();
   /** The keys, in the order of the rows. */
@@ -334,7 +334,7 @@ export type Basis =
   | { readonly keys: { readonly keys: readonly string[]; readonly columns: readonly KeyColumn[]; readonly units?: UnitCounts | null } }
   | { readonly cosine: { readonly frequencies: number } };
 export interface KeyColumn {
-  readonly statistic: "users" | "records" | "low" | "high" | "sum" | { readonly range: { readonly from: number; readonly to: number } };
+  readonly statistic: "users" | "records" | "low" | "middle" | "high" | "sum" | { readonly range: { readonly from: number; readonly to: number } };
   /** Of `noise.scale` and `noise.grid`. */
   readonly unit: number;
 }

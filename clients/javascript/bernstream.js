@@ -32,15 +32,17 @@ const SPLINES = new Map([
 ]);
 /** Names that no column of a key has, as tables have them. */
 const OWN_COLUMNS = [
-  "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean", "values", "keys", "parts",
-  "lattice_values", "is_last_unclear",
+  "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "middle", "high", "sum", "mean", "variance", "deviation",
+  "values", "keys", "parts", "lattice_values", "is_last_unclear",
 ];
 /** Names of quantiles and of counted ranges. */
 const OWN_NAMES = /^(p[0-9]|range_)/;
 /** Keys whose noise together has the exact law of its sum. */
 const EXACT_TERMS = 64;
 /** What the columns of a table by key tell, beside counts of ranges. */
-const STATISTICS = ["users", "records", "low", "high", "sum"];
+const STATISTICS = ["users", "records", "low", "middle", "high", "sum"];
+/** Readings that are ratios of noisy numbers, or the root of one. */
+const MOMENTS = ["mean", "variance", "deviation"];
 /** The most places that values of quantiles count at. */
 const MOST_PLACES = 1024;
 /** The laws under which all numbers have independent noise. */
@@ -236,7 +238,9 @@ function checkKeys(content) {
   }
   checkToldUnits(content);
   const hasOwn = units.has("records") || units.has("sum");
-  if (!units.size || units.get("low") !== units.get("high") || (units.has("low") && hasOwn)) {
+  const low = units.get("low");
+  const areAlike = low === units.get("high") && (!units.has("middle") || units.get("middle") === low);
+  if (!units.size || !areAlike || (units.has("low") && hasOwn)) {
     throw damaged("the columns of its table by key do not belong together");
   }
 }
@@ -389,7 +393,7 @@ function checkCounts({ basis, target, noise, key }) {
   if (isText(key)) throw damaged("a table by key is of all keys, and it names one");
   if (!INDEPENDENT.includes(noise.law)) throw damaged("the noise of a table by key is not independent");
   const { columns } = basis.keys;
-  const isSummed = columns.some(({ statistic }) => ["low", "high", "sum"].includes(statistic) || !isText(statistic));
+  const isSummed = columns.some(({ statistic }) => ["low", "middle", "high", "sum"].includes(statistic) || !isText(statistic));
   if (isSummed && !isObject(target.counts.value)) throw damaged("it sums values, and does not say which");
   const { units } = basis.keys;
   if (isObject(units)) {
@@ -660,7 +664,7 @@ export class Synopsis {
     return new Tables(this.meta, (this.#cells ??= new CellTables(this.meta, this.values)));
   }
 
-  /** Users, records, sums, means or quantiles of each key; only for tables by key. */
+  /** Users, records, sums, means, variances or quantiles of each key; only for tables by key. */
   keyTable() {
     if (basisName(this.meta) !== "keys") throw new SynopsisError("it does not hold a table by key");
     return (this.#keys ??= new KeyTable(this.meta, this.values));
@@ -2785,7 +2789,7 @@ function pairsOf(keys, units, cap) {
   return { dropped: dot(lost, units), all: dot(keys, units), squares: [dot(lost, lost), dot(lost, keys), dot(keys, keys)] };
 }
 
-/** Users, records, sums, means and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
+/** Users, records, sums, means, variances and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
 export class KeyTable {
   #noise;
   #range;
@@ -2813,7 +2817,7 @@ export class KeyTable {
       const { bins, unit } = basis.units;
       this.#told = { bins, unit, cap: counts.max_keys, units: values.subarray(count * basis.columns.length) };
     }
-    const ofEnds = { low: ["records", "sum", "mean"], high: [] };
+    const ofEnds = { low: ["records", "sum", "mean"], middle: ["variance", "deviation"], high: [] };
     let readings = [...this.#units.keys()].flatMap((statistic) => ofEnds[statistic] ?? [statistic]);
     if (isObject(counts.quantiles)) {
       const { grid, parts } = counts.quantiles;
@@ -2822,7 +2826,7 @@ export class KeyTable {
       readings = [...this.#parts.keys(), "values"];
       this.#range.push(grid.places - 1);
     }
-    /** What is known of each key: some of "users", "records", "sum" and "mean", or quantiles such as "p50" and "values". */
+    /** What is known of each key: some of "users", "records", "sum", "mean", "variance" and "deviation", or quantiles such as "p50" and "values". */
     this.readings = Object.freeze(readings);
     this.keys.forEach((key, i) => this.#rows.set(key, i));
     /** The columns that a key has a part of each of; none where keys are one column. */
@@ -2871,11 +2875,11 @@ export class KeyTable {
 
   /**
    * Sums over all keys with the same parts in these columns, over all keys where there are none:
-   * `[{ parts, keys, records: { value, pointwise }, .. }]`, `keys` the number of keys that are summed. Users do not add up: a user may be
-   * in several keys.
+   * `[{ parts, keys, records: { value, pointwise }, .. }]`, `keys` the number of keys that are summed. A mean and a variance are those of
+   * all their records. Users do not add up: a user may be in several keys.
    */
   margin(...columns) {
-    const readings = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
+    const readings = this.readings.filter((reading) => ["records", "sum", ...MOMENTS].includes(reading));
     if (!readings.length) throw new SynopsisError("users and quantiles do not add up: a user may be in several keys");
     return this.#groups(columns).map(({ parts, rows }) => {
       const sums = readings.map((reading) => [reading, this.#sumOver(reading, rows)]);
@@ -2937,21 +2941,19 @@ export class KeyTable {
   }
 
   #sumOver(reading, rows) {
-    const weights = reading === "mean" ? [this.#units.get("low")] : this.#weights(reading);
+    const weights = MOMENTS.includes(reading) ? [this.#units.get("low")] : this.#weights(reading);
     // Of more keys the law of their sum is as wide as that of so many, or less; the normal law is one whatever their number.
     const terms = this.#noise.law === "discrete gaussian" ? 1 : Math.min(rows.length, EXACT_TERMS);
     const halfWidth = Math.sqrt(rows.length / terms) * this.#halfWidth(Array(terms).fill(weights).flat());
     const total = (of) => rows.reduce((sum, i) => sum + of(i), 0);
-    if (reading === "mean") {
-      return this.#meanOf(total((i) => this.#columns.get("low")[i]), total((i) => this.#columns.get("high")[i]), halfWidth);
-    }
+    if (MOMENTS.includes(reading)) return this.#moment(reading, this.#places().map((column) => total((i) => column[i])), halfWidth);
     const value = total((i) => this.#estimate(reading, i).value);
     return { value, pointwise: [value - halfWidth, value + halfWidth] };
   }
 
   /** Whether the noise does not explain that one key has more than another. */
   #isLarger(reading, one, other) {
-    if (reading === "mean" || this.#parts.has(reading)) return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
+    if (MOMENTS.includes(reading) || this.#parts.has(reading)) return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
     if (this.#ranks) return one.value - other.value > Math.SQRT1_2 * (one.pointwise[1] - one.pointwise[0]);
     const weights = this.#weights(reading);
     return one.value - other.value > this.#halfWidth([...weights, ...weights]);
@@ -2984,35 +2986,41 @@ export class KeyTable {
   #estimate(reading, i) {
     if (this.#parts.has(reading)) return this.#quantile(i, this.#parts.get(reading));
     if (this.#ranks) return this.#ranks.all(this.#valuesUpTo(i));
-    if (reading === "mean") {
-      const [low, high] = ["low", "high"].map((end) => this.#columns.get(end)[i]);
-      return this.#meanOf(low, high, this.#halfWidth([this.#units.get("low")]));
-    }
-    const ends = this.#ends(reading);
-    const ofEnds = () => ends[0] * this.#columns.get("low")[i] + ends[1] * this.#columns.get("high")[i];
-    const value = this.#columns.has(reading) ? this.#columns.get(reading)[i] : ofEnds();
+    const places = this.#places().map((column) => column[i]);
+    if (MOMENTS.includes(reading)) return this.#moment(reading, places, this.#halfWidth([this.#units.get("low")]));
+    const ofPlaces = () => this.#ofPlaces(reading).reduce((sum, weight, j) => sum + weight * places[j], 0);
+    const value = this.#columns.has(reading) ? this.#columns.get(reading)[i] : ofPlaces();
     const halfWidth = this.#halfWidth(this.#weights(reading));
     return { value, pointwise: [value - halfWidth, value + halfWidth] };
   }
 
-  /** The mean, and those that the noise allows (Fieller): `high` is one of the two numbers that add up to the records. */
-  #meanOf(low, high, halfWidth) {
-    const records = low + high;
+  /** Records at the lower end of the value, in the middle where there are variances, and at the upper end. */
+  #places() {
+    return ["low", "middle", "high"].filter((place) => this.#columns.has(place)).map((place) => this.#columns.get(place));
+  }
+
+  /** A mean or a variance of records at these places, each number of this half-width. */
+  #moment(reading, places, halfWidth) {
     const [min, max] = this.#range;
-    const valueAt = (share) => min + (max - min) * Math.min(Math.max(share, 0), 1);
-    const ends = fieller(high, records, halfWidth, [1, 1, 2]);
-    return { value: records > 0 ? valueAt(high / records) : null, pointwise: ends?.map(valueAt) ?? null };
+    const { value, pointwise } = reading === "mean" ? placedMean(places, halfWidth) : placedVariance(places, halfWidth);
+    const valueAt = {
+      mean: (share) => min + (max - min) * share,
+      variance: (square) => (max - min) ** 2 * square,
+      deviation: (square) => (max - min) * Math.sqrt(square),
+    }[reading];
+    return { value: value === null ? null : valueAt(value), pointwise: pointwise?.map(valueAt) ?? null };
   }
 
-  /** What the two ends of the value count in a reading of both. */
-  #ends(reading) {
-    return reading === "sum" ? this.#range : [1, 1];
+  /** What records at each place count in a reading of all of them. */
+  #ofPlaces(reading) {
+    const [low, high] = reading === "sum" ? this.#range : [1, 1];
+    return this.#units.has("middle") ? [low, (low + high) / 2, high] : [low, high];
   }
 
-  /** The units of noise that a reading adds up: of its own column, or of both ends of the value. */
+  /** The units of noise that a reading adds up: of its own column, or of records at all places. */
   #weights(reading) {
     if (this.#units.has(reading)) return [this.#units.get(reading)];
-    return this.#ends(reading).map((end) => end * this.#units.get("low"));
+    return this.#ofPlaces(reading).map((weight) => weight * this.#units.get("low"));
   }
 
   #halfWidth(weights) {
@@ -3024,6 +3032,34 @@ export class KeyTable {
     }
     return this.#halfWidths.get(name);
   }
+}
+
+/** The mean of noisy records whose values lie from 0 to 1, as far apart as they can, and those that the noise allows (Fieller). */
+const placedMean = (places, halfWidth) => clippedEstimate(placedMoment(places, places.map((_, j) => j / (places.length - 1)), halfWidth), 1);
+
+/**
+ * The variance of noisy records at 0, in the middle and at 1: the mean square distance from the mean that is estimated, less the square
+ * of how far that is off, for which the interval of the mean says how much it may be.
+ */
+function placedVariance(places, halfWidth) {
+  const { value: about, pointwise: means } = placedMean(places, halfWidth);
+  if (about === null) return { value: null, pointwise: null };
+  const { value, pointwise } = placedMoment(places, [about ** 2, about * (about - 1), (1 - about) ** 2], halfWidth);
+  const farthest = means && Math.max(about - means[0], means[1] - about);
+  const ends = pointwise && [pointwise[0] - farthest ** 2, pointwise[1]];
+  return clippedEstimate({ value, pointwise: ends }, 0.25);
+}
+
+function placedMoment(places, weights, halfWidth) {
+  const total = (of) => places.reduce((sum, records, j) => sum + of(weights[j], records), 0);
+  const [part, records] = [total((weight, records) => weight * records), total((_, records) => records)];
+  const variances = [total((weight) => weight ** 2), total((weight) => weight), places.length];
+  return { value: records > 0 ? part / records : null, pointwise: fieller(part, records, halfWidth, variances) };
+}
+
+function clippedEstimate({ value, pointwise }, most) {
+  const clipped = (moment) => Math.min(Math.max(moment, 0), most);
+  return { value: value === null ? null : clipped(value), pointwise: pointwise?.map(clipped) ?? null };
 }
 
 // ---- Sums of smooth functions over the records, from their cosine moments -------------------------------------------

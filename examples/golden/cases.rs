@@ -964,6 +964,9 @@ const TOLD_KEYS: u32 = 4;
 /// What a passenger pays for a flight.
 const FARE: (&str, f64, f64) = ("fare", -50.0, 450.0);
 
+/// The case whose values have variances.
+const WITH_VARIANCES: &str = "counts-variance";
+
 /// Counts by key: users with records and values, and users with sums that are bounded for each.
 fn tables_by_key() -> Found<Vec<Case>> {
     let (column, min, max) = FARE;
@@ -1058,6 +1061,23 @@ fn tables_by_key() -> Found<Vec<Case>> {
         })?,
         ..of_parts
     };
+    let of_squares = by_key(
+        WITH_VARIANCES,
+        NoiseDistribution::DiscreteGaussian,
+        Price::Concentrated("0.125".parse()?),
+        &[
+            NamedShare::new("users", CountedStatistic::Users, 0.25),
+            NamedShare::new("values", CountedStatistic::Values, 0.75),
+        ],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(3),
+            per_user: None,
+            value: Some(value.clone()),
+            quantiles: None,
+            parts: Vec::new(),
+        },
+    )?;
     let of_ranges = by_key(
         "quantiles-laplace",
         NoiseDistribution::DiscreteLaplace,
@@ -1099,7 +1119,7 @@ fn tables_by_key() -> Found<Vec<Case>> {
         },
     )?;
     Ok(vec![
-        of_values, of_sums, of_caps, of_parts, of_ranges, of_places,
+        of_values, of_sums, of_caps, of_parts, of_squares, of_ranges, of_places,
     ])
 }
 
@@ -1147,6 +1167,7 @@ fn by_key(
             min,
             max,
         }),
+        keeps_squares: name == WITH_VARIANCES,
         grid: about.quantiles.as_ref().map(|quantiles| quantiles.grid),
         unit_bins: match tells_caps {
             true => unit_bins(TOLD_KEYS, carriers().len() as u32, about.max_keys),

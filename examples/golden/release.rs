@@ -293,11 +293,21 @@ fn carrier_totals(counting: &KeyCounting) -> Vec<KeyTotals> {
     let mut totals = Vec::new();
     for carrier in &CARRIERS {
         let grains = i128::from(carrier.records) * i128::from(GRAINS);
-        let high = (carrier.mean * grains as f64).round() as i128;
+        let mean = (carrier.mean * grains as f64).round() as i128;
+        // Values are spread evenly around the mean, as far as the nearer end of the value, or half as far.
+        let [low, middle, high] = if counting.keeps_squares {
+            let spread = carrier.mean.min(1.0 - carrier.mean) / 2.0;
+            let square = carrier.mean * carrier.mean + spread * spread / 3.0;
+            let high = (square * grains as f64).round() as i128;
+            [grains - 2 * mean + high, 2 * (mean - high), high]
+        } else {
+            [grains - mean, 0, mean]
+        };
         totals.push(KeyTotals {
             users: carrier.users.into(),
             records: carrier.records.into(),
-            low: grains - high,
+            low,
+            middle,
             high,
             sum: match &counting.sum {
                 Some(bounds) => (carrier.sum / bounds.step()).round() as i128,

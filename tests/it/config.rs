@@ -209,12 +209,22 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         FileMistake {
             old: of,
             new: "of = [\"users\"]",
-            fault: "release.counts.value: has no effect: neither \"sum\" nor \"mean\" is told",
+            fault: "release.counts.value: has no effect: none of \"sum\", \"mean\" and \"variance\" is told",
         },
         FileMistake {
             old: of,
             new: "of = [\"sum\", \"mean\"]",
-            fault: "release.counts.per_user: bounds sums of users, of which no mean can be told",
+            fault: "release.counts.per_user: bounds sums of users, of which no mean and no variance can be told",
+        },
+        FileMistake {
+            old: of,
+            new: "of = [\"sum\", \"variance\"]",
+            fault: "release.counts.per_user: bounds sums of users, of which no mean and no variance can be told",
+        },
+        FileMistake {
+            old: of,
+            new: "of = [\"variance\"]",
+            fault: "release.counts.per_user: bounds sums of users, of which no mean and no variance can be told",
         },
         FileMistake {
             old: value,
@@ -265,6 +275,11 @@ fn every_mistake_in_counts_is_told_in_its_place() {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7, mean = 0.3 }",
             fault: "release.counts.parts.mean: \"mean\" is not told",
+        },
+        FileMistake {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = 0.7, variance = 0.3 }",
+            fault: "release.counts.parts.variance: \"variance\" is not told",
         },
         FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",

@@ -42,6 +42,7 @@ mod functions;
 mod golden;
 mod hanging;
 mod kept_choice;
+mod key_variances;
 mod keys;
 mod layers;
 mod ledger;

@@ -110,7 +110,12 @@ pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
 
 /// Equal parts for these statistics, of two keys of which a record has one.
 fn counts(statistics: &[CountedStatistic]) -> KeyCounts {
+    counts_with_squares(statistics, false)
+}
+
+fn counts_with_squares(statistics: &[CountedStatistic], keeps_squares: bool) -> KeyCounts {
     let counting = KeyCounting {
+        keeps_squares,
         keys: vec!["a".to_owned(), "b".to_owned()],
         max_keys: 1,
         max_records: 1,
@@ -241,6 +246,10 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
         (
             "values by key",
             Box::new(counts(&[CountedStatistic::Values])),
+        ),
+        (
+            "values with squares by key",
+            Box::new(counts_with_squares(&[CountedStatistic::Values], true)),
         ),
         (
             "quantiles by key",

@@ -307,6 +307,7 @@ fn counted_records(keys: &[String], other: Vec<Option<String>>, batch: &Batch) -
         max_keys: 1,
         max_records: 1,
         sum: None,
+        keeps_squares: false,
         grid: None,
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("alike"),

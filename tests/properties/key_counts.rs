@@ -4,6 +4,7 @@
 mod caps;
 mod quantiles;
 mod unlisted;
+mod variance;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +89,7 @@ fn counting(caps: Caps) -> KeyCounting {
             min: -BOUND,
             max: BOUND,
         }),
+        keeps_squares: false,
         grid: None,
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline(PIPELINE),
@@ -297,11 +299,22 @@ fn add_reference(totals: &mut KeyTotals, counting: &KeyCounting, values: &[f64])
     let sum: f64 = values.iter().sum();
     // Labels of the values in use are exact.
     let labels = (sum / 10.0 * f64::from(1 << 30)) as i128;
-    let high = counted * GRAINS * (labels + (n << 30)) / (n << 31);
+    let mean = counted * GRAINS * (labels + (n << 30)) / (n << 31);
+    let high = match counting.keeps_squares {
+        true => variance::reference_square(counted, values),
+        false => mean,
+    };
+    let middle = match counting.keeps_squares {
+        true => 2 * (mean - high),
+        false => 0,
+    };
     totals.records += counted;
     totals.high += high;
-    totals.low += counted * GRAINS - high;
-    totals.sum += (sum.clamp(-BOUND, BOUND) * GRAINS as f64 / BOUND).trunc() as i128;
+    totals.middle += middle;
+    totals.low += counted * GRAINS - middle - high;
+    if counting.sum.is_some() {
+        totals.sum += (sum.clamp(-BOUND, BOUND) * GRAINS as f64 / BOUND).trunc() as i128;
+    }
 }
 
 /// The rows that streams are made of: two users, two periods, three keys.
@@ -1043,9 +1056,18 @@ const RELEASES: u32 = 75;
 
 impl CoveredRelease {
     fn new(law: NoiseDistribution, price: &str, shares: Shares) -> Self {
+        CoveredRelease::counting(counting(CAPS[3]), law, price, shares)
+    }
+
+    fn counting(
+        counting: KeyCounting,
+        law: NoiseDistribution,
+        price: &str,
+        shares: Shares,
+    ) -> Self {
         let counting = KeyCounting {
             keys: (0..COVERED).map(|key| format!("key {key}")).collect(),
-            ..counting(CAPS[3])
+            ..counting
         };
         let target = target(&counting, shares, law.norm());
         let mechanism = mechanism(&target, law, price);
@@ -1090,7 +1112,7 @@ impl CoveredRelease {
                 low: records * GRAINS - high,
                 high,
                 sum: (key - 20) * GRAINS / 3,
-                places: Vec::new(),
+                ..KeyTotals::default()
             });
         }
         CoveredRelease {
@@ -1132,7 +1154,10 @@ impl CoveredRelease {
             KeyReading::Sum if has_values => 10.0 * (high - low),
             KeyReading::Sum => totals.sum as f64 * BOUND / GRAINS as f64,
             KeyReading::Mean => 10.0 * (high - low) / (low + high),
-            KeyReading::Values | KeyReading::Quantile(_) => panic!("no quantiles"),
+            KeyReading::Variance
+            | KeyReading::Deviation
+            | KeyReading::Values
+            | KeyReading::Quantile(_) => panic!("no squares and no quantiles"),
         }
     }
 
@@ -1447,7 +1472,7 @@ const USER: &str = r#"{ user = { column = "user", per = "1d" } }
 adjacency = "add_remove""#;
 
 /// Releases of users: a window of each meets two days, so each day pays twice.
-const OF_A_USER: [&str; 4] = [
+const OF_A_USER: [&str; 5] = [
     r#"epsilon = 2
 [release]
 name = "counts"
@@ -1469,9 +1494,14 @@ counts = { of = ["users"], max_keys = 1 }"#,
 name = "counts"
 epsilon = 1
 counts = { of = ["users", "records"], max_keys = 2, max_records = 3, caps = { part = 0.5, most = 3 } }"#,
+    r#"epsilon = 2
+[release]
+name = "counts"
+epsilon = 1
+counts = { of = ["users", "variance"], max_keys = 2, max_records = 3, value = { column = "amount", min = -5, max = 10, outside = "clamp" } }"#,
 ];
 
-const OF_A_RECORD: [[&str; 2]; 2] = [
+const OF_A_RECORD: [[&str; 2]; 3] = [
     [
         r#""record"
 adjacency = "add_remove""#,
@@ -1489,6 +1519,15 @@ adjacency = { replace_one = { records_per_window = 500 } }"#,
 name = "counts"
 epsilon = 1
 counts = { of = ["mean"], value = { column = "amount", min = -5, max = 10, outside = "drop" } }"#,
+    ],
+    [
+        r#""record"
+adjacency = { replace_one = { records_per_window = 500 } }"#,
+        r#"rho = 0.5
+[release]
+name = "counts"
+rho = 0.5
+counts = { of = ["variance"], value = { column = "amount", min = -5, max = 10, outside = "drop" } }"#,
     ],
 ];
 

@@ -211,6 +211,7 @@ fn counted_form(rules: &WindowRules) -> ReleaseInput {
         max_keys: 2,
         max_records: 3,
         sum: None,
+        keeps_squares: false,
         grid: None,
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline("golden"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -335,4 +336,32 @@ def test_numbers_of_units_follow_the_columns() -> None:
         document({"units": cut}, values=values),
     ):
         with pytest.raises(SynopsisError):
+            Synopsis.from_json(broken)
+
+
+def test_a_variance_is_that_of_all_records_of_a_key_or_of_several() -> None:
+    case = json.loads((FOLDER / "counts-variance.json").read_text())
+    table = Synopsis.from_json(case["synopsis"]).key_table()
+    assert table.readings == ("users", "records", "sum", "mean", "variance", "deviation")
+    values = np.array(case["synopsis"]["values"]).reshape(4, -1)
+    low, high = (case["synopsis"]["target"]["counts"]["value"][end] for end in ("min", "max"))
+    for places, found in (([0], table["AA"]), (range(len(table)), None)):
+        first, middle, last = values[1:, list(places)].sum(axis=1)
+        mean = (0.5 * middle + last) / (first + middle + last)
+        square = last / (first + middle + last) - mean**2
+        if found is None:
+            margin = table.margin()
+            variance, deviation = margin["variance"][0], margin["deviation"][0]
+        else:
+            variance, deviation = found["variance"].value, found["deviation"].value
+        assert variance == pytest.approx((high - low) ** 2 * square) and deviation == pytest.approx(math.sqrt(variance))
+    mean, spread = table.column("mean"), table.column("variance")
+    unknown = np.isnan(mean.pointwise.lower)
+    assert unknown.any() and np.array_equal(unknown, np.isnan(spread.pointwise.upper))
+    assert (spread.pointwise.lower[~unknown] <= spread.value[~unknown]).all() and np.nanmin(spread.pointwise.lower) >= 0.0
+    assert np.nanmax(spread.pointwise.upper) <= (high - low) ** 2 / 4
+    for column in (1, 3):
+        broken = json.loads(json.dumps(case["synopsis"]))
+        broken["basis"]["keys"]["columns"][column]["unit"] *= 2
+        with pytest.raises(SynopsisError, match="belong together"):
             Synopsis.from_json(broken)

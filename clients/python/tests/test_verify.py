@@ -368,8 +368,9 @@ def test_caps_of_counts_hold_for_all_records_of_a_user() -> None:
     assert "without bounds for each" in faults(document)
 
 
-def test_a_record_that_is_replaced_moves_both_ends_of_its_value() -> None:
-    document = of("counts-laplace")
+@pytest.mark.parametrize("name", ["counts-laplace", "counts-variance"])
+def test_a_record_that_is_replaced_moves_a_whole_record_of_its_value(name: str) -> None:
+    document = of(name)
     document["basis"]["keys"]["columns"] = document["basis"]["keys"]["columns"][1:]
     document["target"]["counts"].update(max_keys=1, max_records=1, parts=[{"of": "values", "part": 1.0}])
     unit = document["basis"]["keys"]["columns"][0]["unit"]

@@ -362,6 +362,9 @@ fn release_text(settings: &WorkerSettings, release: &ReleaseSettings) -> Value {
             normalised["cells"] = json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
         }
         Basis::Keys(table) => {
+            if table.has_middle() {
+                normalised["squares"] = json!(true);
+            }
             if let Some(told) = table.units {
                 normalised["told_units"] = json!(told.bins);
             }

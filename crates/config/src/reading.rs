@@ -116,6 +116,9 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
 fn keys_text(counting: &KeyCounting) -> Value {
     let sum = counting.sum.map(|sum| json!([sum.min, sum.max]));
     let mut text = json!({ "max_keys": counting.max_keys, "max_records": counting.max_records, "sum": sum, "ranks": counting.ranks.as_hex() });
+    if counting.keeps_squares {
+        text["squares"] = json!(true);
+    }
     if let Some(grid) = counting.grid {
         text["places"] = json!(grid.places);
     }

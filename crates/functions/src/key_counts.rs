@@ -3,19 +3,19 @@
 //!
 //! # What is released
 //!
-//! For each statistic a whole number of steps for each key: users, records, records at both ends of a value in grains, or bounded
-//! sums of users. All get noise of one scale, and a step of a statistic is as many grid units as its part of the price asks for: under
+//! For each statistic a whole number of steps for each key: users, records, records at both ends of a value in grains, with those
+//! between where variances are told, or bounded sums of users. All get noise of one scale, and a step of a statistic is as many grid units as its part of the price asks for: under
 //! Laplace noise in proportion to its part, under Gaussian noise to the root of it. That is the same as noise of its own for each statistic
 //! at its part of the price.
 //!
 //! # Why the sensitivities hold
 //!
 //! A unit is in at most `max_keys` keys of the window ([`KeyCounting`]), and what it has there depends on its own records alone. A
-//! unit more or less changes in each of them users by at most 1, records by at most `max_records`, the grains at both ends together
+//! unit more or less changes in each of them users by at most 1, records by at most `max_records`, the grains of a value together
 //! by `2^20` times that, and a bounded sum by [`UnitSum::STEPS`](bernstream_release::window::UnitSum::STEPS). So with `g_i` the grid units
 //! of the largest change of statistic `i`, the 1-norm is at most `max_keys sum_i g_i`, the 2-norm `sqrt(max_keys sum_i g_i^2)`: grains are
-//! not negative, so the 2-norm of both ends is no larger than their sum. Nothing is rounded. A record that is replaced stays in its key: it
-//! may become valid, which changes its records by 1, or move its value, which changes both ends by a record, `2` in the 1-norm and `sqrt
+//! not negative, so their 2-norm is no larger than their sum. Nothing is rounded. A record that is replaced stays in its key: it
+//! may become valid, which changes its records by 1, or move its value, which takes the grains of one record away and adds as many, `2` records in the 1-norm and `sqrt
 //! 2` in the 2-norm. Users and bounded sums have no sensitivity then.
 //!
 //! Numbers of units by how many keys they have, before the cap, change by 1 in one bin, whatever the unit has: its change is added once, and
@@ -46,7 +46,7 @@ const UNITS: f64 = (1_u64 << 40) as f64;
 pub enum CountedStatistic {
     Users,
     Records,
-    /// Records, sum and mean of the values.
+    /// Records, sum and mean of the values, and their variance where squares are kept.
     Values,
     /// Sum of the values, bounded for each user.
     Sums,
@@ -149,6 +149,9 @@ impl KeyCounts {
         match statistic {
             CountedStatistic::Users => vec![KeyStatistic::Users],
             CountedStatistic::Records => vec![KeyStatistic::Records],
+            CountedStatistic::Values if self.counting.keeps_squares => {
+                vec![KeyStatistic::Low, KeyStatistic::Middle, KeyStatistic::High]
+            }
             CountedStatistic::Values => vec![KeyStatistic::Low, KeyStatistic::High],
             CountedStatistic::Sums => vec![KeyStatistic::Sum],
             CountedStatistic::Caps => Vec::new(),
@@ -194,6 +197,7 @@ fn steps_of(statistic: KeyStatistic, totals: &KeyTotals) -> i128 {
         KeyStatistic::Users => totals.users,
         KeyStatistic::Records => totals.records,
         KeyStatistic::Low => totals.low,
+        KeyStatistic::Middle => totals.middle,
         KeyStatistic::High => totals.high,
         KeyStatistic::Sum => totals.sum,
         KeyStatistic::Range(range) => {
@@ -213,7 +217,7 @@ impl ScaledStatistic {
         u128::from(self.weight) * u128::from(self.change)
     }
 
-    /// Number of columns that change by as much as that: of a value that is replaced both ends; of counts of ranges one of each of `levels`,
+    /// Number of columns that change by as much as that: of a value that is replaced two, as if all grains of a record went from one to another; of counts of ranges one of each of `levels`,
     /// and two where a value is replaced.
     fn changed_columns(&self, adjacency: Adjacency, levels: u32) -> Result<u128, TargetError> {
         match (adjacency, self.statistic) {

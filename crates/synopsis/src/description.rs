@@ -509,7 +509,11 @@ fn check_counts(description: &Description) -> Result<(), String> {
     let needs_value = basis.columns.iter().any(|column| {
         matches!(
             column.statistic,
-            KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Sum | KeyStatistic::Range(_)
+            KeyStatistic::Low
+                | KeyStatistic::Middle
+                | KeyStatistic::High
+                | KeyStatistic::Sum
+                | KeyStatistic::Range(_)
         )
     });
     check_quantiles(basis, counts.quantiles.as_ref())?;
@@ -582,7 +586,10 @@ fn check_keys(basis: &KeyBasis) -> Result<(), String> {
     let has_ends = units.contains_key(&KeyStatistic::Low);
     let has_own =
         units.contains_key(&KeyStatistic::Records) || units.contains_key(&KeyStatistic::Sum);
-    if units.get(&KeyStatistic::Low) != units.get(&KeyStatistic::High) || (has_ends && has_own) {
+    let end = units.get(&KeyStatistic::Low);
+    let middle = units.get(&KeyStatistic::Middle);
+    let are_alike = end == units.get(&KeyStatistic::High) && (middle.is_none() || middle == end);
+    if !are_alike || (has_ends && has_own) {
         return Err("the columns of its table by key do not belong together".to_owned());
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// Most columns of a key.
 pub const MOST_PARTS: usize = 3;
 /// Names of columns that a table by key has of its own.
-const OWN_COLUMNS: [&str; 15] = [
+const OWN_COLUMNS: [&str; 18] = [
     "window_start",
     "window_end",
     "key",
@@ -16,9 +16,12 @@ const OWN_COLUMNS: [&str; 15] = [
     "users",
     "records",
     "low",
+    "middle",
     "high",
     "sum",
     "mean",
+    "variance",
+    "deviation",
     "values",
     "keys",
     "parts",

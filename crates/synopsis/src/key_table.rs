@@ -1,10 +1,11 @@
-//! Readings of a table by key: users, records, sums, means and quantiles of each key, each with its interval; all of it is
+//! Readings of a table by key: users, records, sums, means, variances and quantiles of each key, each with its interval; all of it is
 //! post-processing and costs no privacy.
 //!
 //! The formulas are those of `clients/FORMAT.md`, "Tables by key" and "Quantiles". An interval covers the noise. What the caps leave out of a unit is no
 //! part of it: how much that is no row tells.
 
 mod margin;
+mod moments;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,12 +13,13 @@ use std::cmp::Ordering;
 use serde::{Serialize, Serializer};
 
 pub use self::margin::{KeyMargin, KeyShares, MarginRow};
+use self::moments::PlacedRecords;
 use super::description::{CountedQuantiles, CountedValue, TargetDescription};
 use super::error::SynopsisError;
 use super::released::Synopsis;
 use crate::key_quantiles::{QuantilePart, RankGrid};
 use crate::noise::{pointwise_factor, weighted_noise};
-use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
+use crate::tables::{ConfidenceInterval, Estimate};
 use crate::{Basis, KeyBasis, KeyStatistic, NoiseDistribution};
 
 /// Number that can be read for each key.
@@ -31,6 +33,10 @@ pub enum KeyReading {
     Sum,
     /// Mean of the values.
     Mean,
+    /// Variance of the values.
+    Variance,
+    /// Standard deviation of the values.
+    Deviation,
     /// Number of values that quantiles are of: records, or users with the mean of theirs.
     Values,
     /// Least place that so many of the values lie up to.
@@ -38,6 +44,14 @@ pub enum KeyReading {
 }
 
 impl KeyReading {
+    /// Returns whether it is a mean of something over records, or the root of one: a ratio of noisy numbers.
+    fn is_moment(self) -> bool {
+        matches!(
+            self,
+            KeyReading::Mean | KeyReading::Variance | KeyReading::Deviation
+        )
+    }
+
     /// Name in tables and on the command line.
     pub fn name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -45,6 +59,8 @@ impl KeyReading {
             KeyReading::Records => "records",
             KeyReading::Sum => "sum",
             KeyReading::Mean => "mean",
+            KeyReading::Variance => "variance",
+            KeyReading::Deviation => "deviation",
             KeyReading::Values => "values",
             KeyReading::Quantile(part) => return Cow::Owned(part.name()),
         })
@@ -70,7 +86,7 @@ pub struct CountedTable<'a> {
     values: &'a [f64],
     noise: KeyNoise<'a>,
     readings: Vec<KeyReading>,
-    /// Half-width of each reading's interval, the same for every key; of a mean that of `low` or `high` alone, of quantiles that of all
+    /// Half-width of each reading's interval, the same for every key; of a mean and a variance that of `low` alone, of quantiles that of all
     /// values.
     half_widths: Vec<f64>,
     /// Half-widths that each quantile is read with ([`KeyNoise::rank_half_widths`]); none of other readings.
@@ -139,7 +155,7 @@ impl Synopsis {
 }
 
 impl KeyNoise<'_> {
-    /// The readings that the columns allow: `low` and `high` together are records, a sum and a mean.
+    /// The readings that the columns allow: `low` and `high` together are records, a sum and a mean, and with `middle` a variance too.
     pub fn readings(&self) -> Vec<KeyReading> {
         let mut readings = Vec::new();
         if let Some(quantiles) = self.quantiles {
@@ -157,6 +173,9 @@ impl KeyNoise<'_> {
                 KeyStatistic::Low => {
                     readings.extend([KeyReading::Records, KeyReading::Sum, KeyReading::Mean]);
                 }
+                KeyStatistic::Middle => {
+                    readings.extend([KeyReading::Variance, KeyReading::Deviation]);
+                }
                 // Quantiles are read from all ranges together.
                 KeyStatistic::High | KeyStatistic::Range(_) => {}
             }
@@ -164,8 +183,8 @@ impl KeyNoise<'_> {
         readings
     }
 
-    /// Half-width of a reading, 95 %: of its own column, or of the numbers at both ends of the value; of a mean that of one of these
-    /// numbers, of a quantile that of the number of all values. Infinite without such columns.
+    /// Half-width of a reading, 95 %: of its own column, or of the numbers between both ends of the value; of a mean and a variance that of
+    /// one of these numbers, of a quantile that of the number of all values. Infinite without such columns.
     pub fn half_width(&self, reading: KeyReading) -> f64 {
         if let KeyReading::Values | KeyReading::Quantile(_) = reading {
             let length = self.grid().map(|grid| grid.length_of_all());
@@ -177,7 +196,8 @@ impl KeyNoise<'_> {
         }
     }
 
-    /// Half-width of the difference of a reading between two keys, 95 %; of means that of one of the numbers that they come of.
+    /// Half-width of the difference of a reading between two keys, 95 %; of means and variances that of one of the numbers that they
+    /// come of.
     pub fn difference_half_width(&self, reading: KeyReading) -> f64 {
         if reading == KeyReading::Values {
             return 2.0_f64.sqrt() * self.half_width(reading);
@@ -219,31 +239,42 @@ impl KeyNoise<'_> {
         pointwise_factor(self.law, columns.len()) * self.scale * unit
     }
 
-    /// Units of noise that a reading adds up: that of its own column, or those of both ends of the value.
+    /// Units of noise that a reading adds up: that of its own column, or those of all records by their place in the value.
     fn weights_of(&self, reading: KeyReading) -> Option<Vec<f64>> {
         let own_column = match reading {
             KeyReading::Users => self.unit_of(KeyStatistic::Users),
             KeyReading::Records => self.unit_of(KeyStatistic::Records),
             KeyReading::Sum => self.unit_of(KeyStatistic::Sum),
             KeyReading::Mean => self.unit_of(KeyStatistic::Low),
+            KeyReading::Variance | KeyReading::Deviation => {
+                return self.unit_of(KeyStatistic::Middle).map(|unit| vec![unit]);
+            }
             KeyReading::Values | KeyReading::Quantile(_) => return None,
         };
         if let Some(unit) = own_column {
             return Some(vec![unit]);
         }
         let unit = self.unit_of(KeyStatistic::Low)?;
-        Some(
-            self.weights_of_ends(reading)
-                .map(|weight| weight * unit)
-                .to_vec(),
-        )
+        let weights = self.placed_weights(reading).into_iter();
+        Some(weights.map(|weight| weight * unit).collect())
     }
 
-    /// Weights of `low` and `high` in a reading of both.
-    fn weights_of_ends(&self, reading: KeyReading) -> [f64; 2] {
-        match (reading, self.value) {
-            (KeyReading::Sum, Some(value)) => [value.min, value.max],
-            _ => [1.0, 1.0],
+    /// Columns of the records by their place in the value, from its lower end to its upper one.
+    fn placed_columns(&self) -> &'static [KeyStatistic] {
+        match self.basis.has_middle() {
+            true => &[KeyStatistic::Low, KeyStatistic::Middle, KeyStatistic::High],
+            false => &[KeyStatistic::Low, KeyStatistic::High],
+        }
+    }
+
+    /// Weights of [`KeyNoise::placed_columns`] in a reading of all of them.
+    fn placed_weights(&self, reading: KeyReading) -> Vec<f64> {
+        match (reading, self.value, self.placed_columns().len()) {
+            (KeyReading::Sum, Some(value), 3) => {
+                vec![value.min, f64::midpoint(value.min, value.max), value.max]
+            }
+            (KeyReading::Sum, Some(value), _) => vec![value.min, value.max],
+            (_, _, columns) => vec![1.0; columns],
         }
     }
 
@@ -331,10 +362,10 @@ impl<'a> CountedTable<'a> {
         })
     }
 
-    /// Tests that the noise does not explain that one key has more than another: by the noise of the difference, or of means by their
-    /// intervals.
+    /// Tests that the noise does not explain that one key has more than another: by the noise of the difference, or of means,
+    /// variances and quantiles by their intervals.
     fn is_clearly_larger(&self, reading: KeyReading, one: Estimate, other: Estimate) -> bool {
-        if !matches!(reading, KeyReading::Mean | KeyReading::Quantile(_)) {
+        if !reading.is_moment() && !matches!(reading, KeyReading::Quantile(_)) {
             return one.value - other.value > self.noise.difference_half_width(reading);
         }
         match (one.interval, other.interval) {
@@ -369,9 +400,8 @@ impl<'a> CountedTable<'a> {
     }
 
     fn estimate(&self, reading: KeyReading, place: usize, half_width: f64) -> Estimate {
-        if reading == KeyReading::Mean {
-            let [low, high] = self.ends(place);
-            return self.mean_of(low, high, half_width);
+        if reading.is_moment() {
+            return self.moment_over(reading, &[place], half_width);
         }
         let value = self.value(reading, place);
         Estimate {
@@ -386,37 +416,46 @@ impl<'a> CountedTable<'a> {
             KeyReading::Users => self.number(KeyStatistic::Users, place),
             KeyReading::Records => self.number(KeyStatistic::Records, place),
             KeyReading::Sum => self.number(KeyStatistic::Sum, place),
-            KeyReading::Mean | KeyReading::Values | KeyReading::Quantile(_) => None,
+            KeyReading::Mean
+            | KeyReading::Variance
+            | KeyReading::Deviation
+            | KeyReading::Values
+            | KeyReading::Quantile(_) => None,
         };
         own_column.unwrap_or_else(|| {
-            let [at_min, at_max] = self.noise.weights_of_ends(reading);
-            let [low, high] = self.ends(place);
-            at_min * low + at_max * high
+            let weights = self.noise.placed_weights(reading);
+            let numbers = self.placed_numbers(&[place]);
+            let weighted = weights.iter().zip(numbers);
+            weighted.map(|(weight, number)| weight * number).sum()
         })
     }
 
-    /// The mean, and the set of means that the noise allows (Fieller), `half_width` that of `low` or `high`; unknown where the noise may be
-    /// all of the records.
-    fn mean_of(&self, low: f64, high: f64, half_width: f64) -> Estimate {
-        let records = low + high;
-        // `high` is one of the two numbers that add up to the records.
-        let interval = fieller_interval(high, records, half_width, [1.0, 1.0, 2.0]);
-        let interval = interval.map(|shares| {
-            let shares = shares.clamped(0.0, 1.0);
-            ConfidenceInterval {
-                lower: self.value_at(shares.lower),
-                upper: self.value_at(shares.upper),
-            }
-        });
-        let share = if records > 0.0 {
-            (high / records).clamp(0.0, 1.0)
-        } else {
-            f64::NAN
+    /// A mean or a variance of the records of these keys together; `half_width` is that of the noise on one of their numbers.
+    fn moment_over(&self, reading: KeyReading, places: &[usize], half_width: f64) -> Estimate {
+        let records = PlacedRecords {
+            numbers: self.placed_numbers(places),
+            half_width,
         };
-        Estimate {
-            value: self.value_at(share),
-            interval,
+        if reading == KeyReading::Mean {
+            return records.mean().mapped(|share| self.value_at(share));
         }
+        let width = self.value_at(1.0) - self.value_at(0.0);
+        let variance = records.variance();
+        match reading {
+            KeyReading::Deviation => variance.mapped(|square| square.sqrt() * width),
+            _ => variance.mapped(|square| square * width * width),
+        }
+    }
+
+    /// The numbers of [`KeyNoise::placed_columns`], summed over these keys; not known where there are none.
+    fn placed_numbers(&self, places: &[usize]) -> Vec<f64> {
+        let columns = self.noise.placed_columns().iter();
+        columns
+            .map(|statistic| {
+                let numbers = places.iter().map(|place| self.number(*statistic, *place));
+                numbers.map(|number| number.unwrap_or(f64::NAN)).sum()
+            })
+            .collect()
     }
 
     /// Numbers of values of a key up to each place; none without quantiles.
@@ -480,11 +519,6 @@ impl<'a> CountedTable<'a> {
             Some(CountedValue { min, max, .. }) => min + (max - min) * share,
             None => share,
         }
-    }
-
-    fn ends(&self, place: usize) -> [f64; 2] {
-        [KeyStatistic::Low, KeyStatistic::High]
-            .map(|statistic| self.number(statistic, place).unwrap_or(f64::NAN))
     }
 
     /// The number of a column and key; `None` without the column.

@@ -57,6 +57,14 @@ pub struct KeyBasis {
     pub units: Option<UnitCounts>,
 }
 
+impl KeyBasis {
+    /// Returns whether records of a value stand at three places, of which variances are read.
+    pub fn has_middle(&self) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.statistic == KeyStatistic::Middle)
+    }
+}
+
 /// One column of a table by key: a noisy number for each key.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyColumn {
@@ -73,8 +81,11 @@ pub enum KeyStatistic {
     Users,
     /// Number of records.
     Records,
-    /// Records at the lower end of the value: of a record the part of the way from its value to the upper end.
+    /// Records at the lower end of the value: of a record the part of the way from its value to the upper end, `1 - y`; with
+    /// [`KeyStatistic::Middle`] the square of that.
     Low,
+    /// Records between both ends of the value, of which variances are read: of a record `2 y (1 - y)`.
+    Middle,
     /// Records at the upper end of the value: the rest of each record.
     High,
     /// Sum of the values.
@@ -99,6 +110,7 @@ impl KeyStatistic {
             KeyStatistic::Users => "users",
             KeyStatistic::Records => "records",
             KeyStatistic::Low => "low",
+            KeyStatistic::Middle => "middle",
             KeyStatistic::High => "high",
             KeyStatistic::Sum => "sum",
             KeyStatistic::Range(KeyRange { from, to }) => {

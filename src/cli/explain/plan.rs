@@ -207,7 +207,12 @@ impl<'s> PublicQuantities<'s> {
             Basis::Keys(basis) => match basis.columns.first().map(|column| column.statistic) {
                 Some(KeyStatistic::Users) => "users",
                 Some(KeyStatistic::Sum) => "sum",
-                Some(KeyStatistic::Low | KeyStatistic::High | KeyStatistic::Records) => "records",
+                Some(
+                    KeyStatistic::Low
+                    | KeyStatistic::Middle
+                    | KeyStatistic::High
+                    | KeyStatistic::Records,
+                ) => "records",
                 Some(KeyStatistic::Range(_)) => "values",
                 None => "",
             },
@@ -241,7 +246,10 @@ impl<'s> PublicQuantities<'s> {
         for reading in noise.readings().into_iter().skip(1) {
             let within = three_digits(noise.half_width(reading));
             lines.push(match reading {
-                KeyReading::Mean => "Its mean has an interval of its own in every window: the more records, the narrower.".to_owned(),
+                KeyReading::Mean | KeyReading::Variance | KeyReading::Deviation => format!(
+                    "Its {} has an interval of its own in every window: the more records, the narrower.",
+                    reading.name(),
+                ),
                 KeyReading::Sum => format!("Its sum is within ± {within}, in the unit of the value."),
                 KeyReading::Quantile(_) | KeyReading::Values | KeyReading::Users | KeyReading::Records => {
                     format!("Its number of {} is within ± {within}.", reading.name())
@@ -429,9 +437,10 @@ impl<'s> PublicQuantities<'s> {
         if let Basis::Keys(basis) = &self.release.shape().basis
             && let Some(column) = basis.columns.first()
         {
-            // Records of a value are two numbers together, and values of quantiles all counts.
+            // Records of a value are two numbers together, with variances three, and values of quantiles all counts.
             let numbers = match (column.statistic, self.quantiles()) {
                 (KeyStatistic::Range(_), Some(quantiles)) => quantiles.grid.length_of_all(),
+                (KeyStatistic::Low, _) if basis.has_middle() => 3.0_f64.sqrt(),
                 (KeyStatistic::Low, _) => 2.0_f64.sqrt(),
                 _ => 1.0,
             };

@@ -1,16 +1,16 @@
-"""Users, records, sums, means and quantiles of each key, with their intervals: clients/FORMAT.md, "Tables by key"."""
+"""Users, records, sums, moments and quantiles of each key, with their intervals: clients/FORMAT.md, "Tables by key"."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Optional
 
 import numpy as np
 
-from . import noise
+from . import moments, noise
 from .arrays import Array, Bounds
 from .cell_readings import Estimate
 from .description import Description
@@ -23,6 +23,8 @@ from .told_caps import dropped_share
 
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
 _EXACT_TERMS = 64
+#: Readings that are ratios of noisy numbers, or the root of one.
+_MOMENTS = ("mean", "variance", "deviation")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class TopKeys:
 
 
 class KeyTable:
-    """Users, records, sums, means and quantiles of each key, each with a 95 % interval for itself. Nothing here costs privacy.
+    """Users, records, sums, means, variances and quantiles of each key, each with its own 95 % interval; all cost no privacy.
 
     Intervals cover the noise, and not :attr:`left_out`: how much that is no row tells. NaN is unknown, a
     mean of what may be no records.
@@ -86,7 +88,10 @@ class KeyTable:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What is known of each key: some of ``users``, ``records``, ``sum`` and ``mean``, or ``p50``, .. and ``values``."""
+        """What is known of each key: some of ``users``, ``records``, ``sum``, ``mean``, ``variance`` and ``deviation``.
+
+        The deviation is the standard deviation. Of quantiles these are ``p50``, .. and ``values``.
+        """
         return tuple(self._estimates)
 
     @property
@@ -147,10 +152,10 @@ class KeyTable:
     def margin(self, *columns: str) -> dict[str, Any]:
         """Sums over all keys with the same parts in these columns, by column; over all keys where there are none.
 
-        ``keys`` is the number of keys that are summed. Records, sums and means only: users do not add up, as a user may be in
-        several keys. Each interval is 95 % for itself.
+        ``keys`` is the number of keys that are summed. A mean and a variance are those of all their records. Users do not add
+        up, as a user may be in several keys. Each interval is 95 % for itself.
         """
-        readings = [reading for reading in self.readings if reading in ("records", "sum", "mean")]
+        readings = [reading for reading in self.readings if reading in ("records", "sum", *_MOMENTS)]
         if not readings:
             raise SynopsisError("users and quantiles do not add up: a user may be in several keys")
         groups = self._groups(columns)
@@ -205,19 +210,17 @@ class KeyTable:
 
     def _sum_over(self, reading: str, rows: list[int]) -> tuple[float, float, float]:
         """The sum over these rows, and the ends of its interval."""
-        if reading == "mean":
-            low, high = (float(self._columns[end][rows].sum()) for end in ("low", "high"))
-            value, (lower, upper), _ = self._mean(
-                np.array([low]), np.array([high]), self._margin_half_width(reading, len(rows))
-            )
+        if reading in _MOMENTS:
+            records = self._records()[:, rows].sum(axis=1, keepdims=True)
+            value, (lower, upper), _ = self._moment(reading, records, self._margin_half_width(reading, len(rows)))
             return float(value[0]), float(lower[0]), float(upper[0])
         total = float(self._estimates[reading].value[rows].sum())
         half_width = self._margin_half_width(reading, len(rows))
         return total, total - half_width, total + half_width
 
     def _margin_half_width(self, reading: str, keys: int) -> float:
-        """That of the sum over so many keys; of a mean that of the numbers at one end of the value."""
-        weights = (self._units["low"],) if reading == "mean" else self._weights(reading)
+        """That of the sum over so many keys; of a mean and a variance that of the numbers at one end of the value."""
+        weights = (self._units["low"],) if reading in _MOMENTS else self._weights(reading)
         # Under the normal law, whose quantile is one whatever the number of terms.
         terms = 1 if self._law == "discrete gaussian" else min(keys, _EXACT_TERMS)
         return math.sqrt(keys / terms) * self._half_width(terms * weights)
@@ -285,61 +288,60 @@ class KeyTable:
     def _is_larger(self, reading: str, one: int, other: int) -> bool:
         """Whether the noise does not explain that one row has more than another."""
         value, interval, _ = self._estimates[reading]
-        if reading == "mean" or (self._counted.quantiles is not None and reading != "values"):
+        if reading in _MOMENTS or (self._counted.quantiles is not None and reading != "values"):
             return bool(interval.lower[one] > interval.upper[other])
         if reading == "values":
             return bool(value[one] - value[other] > math.sqrt(2.0) * self._half_width_of_all())
         return bool(value[one] - value[other] > self._half_width(2 * self._weights(reading)))
 
     def _found(self) -> list[str]:
-        """The readings that the columns allow: ``low`` and ``high`` together are records, a sum and a mean."""
+        """The readings that the columns allow: ``low`` and ``high`` are records, sum and mean; ``middle`` adds a variance."""
         if self._counted.quantiles is not None:
             return [*self._counted.quantiles.parts, "values"]
-        of_ends = {"low": ["records", "sum", "mean"], "high": []}
+        of_ends = {"low": ["records", "sum", "mean"], "middle": ["variance", "deviation"], "high": []}
         return [reading for statistic in self._units for reading in of_ends.get(statistic, [statistic])]
 
     def _weights(self, reading: str) -> tuple[float, ...]:
-        """The units of noise that a reading adds up: of its own column, or of both ends of the value."""
+        """The units of noise that a reading adds up: of its own column, or of all records by their place in the value."""
         if reading in self._units:
             return (self._units[reading],)
-        return tuple(end * self._units["low"] for end in self._of_ends(reading))
+        return tuple(weight * self._units["low"] for weight in self._of_places(reading))
 
-    def _of_ends(self, reading: str) -> tuple[float, float]:
-        """What ``low`` and ``high`` count in a reading of both."""
-        return self._range if reading == "sum" else (1.0, 1.0)
+    def _of_places(self, reading: str) -> tuple[float, ...]:
+        """What ``low``, ``middle``, if it is there, and ``high`` count in a reading of all of them."""
+        (low, high), has_middle = self._range if reading == "sum" else (1.0, 1.0), "middle" in self._units
+        return (low, 0.5 * (low + high), high) if has_middle else (low, high)
+
+    def _records(self) -> Array:
+        """``low``, ``middle``, if it is there, and ``high``, a column for each key."""
+        return np.array([self._columns[place] for place in ("low", "middle", "high") if place in self._columns])
 
     def _half_width(self, weights: tuple[float, ...]) -> float:
         return self._scale * _half_width(self._law, weights)
 
     def _estimate(self, reading: str) -> Estimate:
-        if reading == "mean":
-            return self._mean(self._columns["low"], self._columns["high"], self._half_width((self._units["low"],)))
+        if reading in _MOMENTS:
+            return self._moment(reading, self._records(), self._half_width((self._units["low"],)))
         if self._counted.quantiles is not None:
             if reading in self._counted.quantiles.parts:
                 return self.quantile(self._counted.quantiles.parts[reading])
             assert self._up_to is not None
             value, half_width = self._up_to[-1], self._half_width_of_all()
             return Estimate(value, Bounds(value - half_width, value + half_width))
-        if reading in self._columns:
-            value = self._columns[reading]
-        else:
-            at_low, at_high = self._of_ends(reading)
-            value = at_low * self._columns["low"] + at_high * self._columns["high"]
+        own = self._columns.get(reading)
+        value = np.array(self._of_places(reading)) @ self._records() if own is None else own
         half_width = self._half_width(self._weights(reading))
         return Estimate(value, Bounds(value - half_width, value + half_width))
 
-    def _mean(self, low: Array, high: Array, factor: float) -> Estimate:
-        """By Fieller's theorem: ``high`` is one of two numbers that add up to the records, of half-width ``factor`` each."""
-        records = low + high
-        one, two = np.full(len(high), 1.0), np.full(len(high), 2.0)
-        share = np.divide(high, records, out=np.full(len(high), math.nan), where=records > 0.0)
-        found = ratio(high, records, one, one, two, np.full(len(high), factor))
-        return Estimate(self._valued(share), Bounds(*(self._valued(end) for end in found)))
-
-    def _valued(self, share: Array) -> Array:
-        """The value so far on the way from its lower end to its upper one."""
+    def _moment(self, reading: str, records: Array, factor: float) -> Estimate:
+        """A mean or a variance; ``factor`` is the half-width of each of the records."""
         low, high = self._range
-        return np.asarray(low + (high - low) * np.clip(share, 0.0, 1.0))
+        if reading == "mean":
+            return _mapped(moments.mean(records, factor), lambda share: low + (high - low) * share)
+        found = moments.variance(records, factor)
+        if reading == "deviation":
+            return _mapped(found, lambda square: (high - low) * np.sqrt(square))
+        return _mapped(found, lambda square: (high - low) ** 2 * square)
 
     def _in_row(self, reading: str, row: int) -> Estimate:
         value, (lower, upper), _ = self._estimates[reading]
@@ -347,6 +349,11 @@ class KeyTable:
 
     def __repr__(self) -> str:
         return f"<KeyTable of {', '.join(self.readings)} of {len(self)} keys>"
+
+
+def _mapped(found: Estimate, scale: Callable[[Array], Array]) -> Estimate:
+    value, (lower, upper), _ = found
+    return Estimate(scale(value), Bounds(scale(lower), scale(upper)))
 
 
 def _columns_of(name: str, estimate: Estimate) -> dict[str, Any]:

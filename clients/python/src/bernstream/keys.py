@@ -17,7 +17,7 @@ from .forms import KeyColumn, Keys, ToldUnits
 from .ranks import MOST_PLACES, Quantiles, RankGrid, quantile_name
 
 #: What a column tells of a key, beside counts of ranges.
-STATISTICS = ("users", "records", "low", "high", "sum")
+STATISTICS = ("users", "records", "low", "middle", "high", "sum")
 #: Laws under which all numbers have independent noise.
 INDEPENDENT = ("discrete laplace", "discrete gaussian")
 #: The largest whole number of a cap.
@@ -26,8 +26,8 @@ _MOST = 2**32 - 1
 MOST_PARTS = 3
 #: Names that no column of a key has, as tables have them.
 _OWN_COLUMNS = (
-    *("window_start", "window_end", "key", "sequence", "users", "records", "low", "high", "sum", "mean"),
-    *("values", "keys", "parts", "lattice_values", "is_last_unclear"),
+    *("window_start", "window_end", "key", "sequence", "users", "records", "low", "middle", "high", "sum", "mean"),
+    *("variance", "deviation", "values", "keys", "parts", "lattice_values", "is_last_unclear"),
 )
 #: Names of quantiles and of counted ranges.
 _OWN_NAMES = re.compile("p[0-9]|range_")
@@ -61,7 +61,8 @@ def keys_of(form: Fields) -> Keys:
     units = {column.statistic: column.unit for column in columns}
     if not columns or len(units) < len(columns):
         raise form.wrong("columns", "are not one or more different statistics")
-    if units.get("low") != units.get("high") or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
+    are_alike = units.get("low") == units.get("high") == units.get("middle", units.get("low"))
+    if not are_alike or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
         raise form.wrong("columns", "do not belong together")
     return Keys(names, columns, _told(form, len(names)))
 
@@ -132,7 +133,7 @@ def counted_of(target: Fields, keys: Keys) -> Counted:
     """The rules of a target ``counts``."""
     value = _bounds(target, "value")
     has_ranges = any(column.statistic not in STATISTICS for column in keys.columns)
-    sums_values = not {column.statistic for column in keys.columns}.isdisjoint(("low", "high", "sum"))
+    sums_values = not {column.statistic for column in keys.columns}.isdisjoint(("low", "middle", "high", "sum"))
     if value is None and (sums_values or has_ranges):
         raise SynopsisError("not a synopsis: it sums values, and does not say which")
     if value is not None:

@@ -151,7 +151,7 @@ class Released:
         return places.shaped(self._half_widths(points, pointwise), shape)
 
     def key_table(self) -> KeyTable:
-        """Users, records, sums, means or quantiles of each key, of a synopsis with the target ``counts``."""
+        """Users, records, sums, means, variances or quantiles of each key, of a synopsis with the target ``counts``."""
         return KeyTable(self._about, self._values)
 
     @property

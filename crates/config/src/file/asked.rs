@@ -7,7 +7,7 @@ pub const ASKED: &[AskedName] = &[
         table: Some("release"),
         names: &["count", "users", "records", "table", "distinct"],
         key: Some("counts"),
-        instead: "[release.counts] tells of each key how many users and records there are, and the sum and mean of a column",
+        instead: "[release.counts] tells of each key how many users and records there are, and the sum, mean and variance of a column",
     },
     AskedName {
         table: Some("release"),
@@ -49,9 +49,10 @@ pub const ASKED: &[AskedName] = &[
     },
     AskedName {
         table: Some("release"),
-        names: &["variance"],
-        key: Some("moments"),
-        instead: "[release.moments] answers sums and means of functions of the columns, such as their squares",
+        names: &["variance", "deviation", "stddev"],
+        key: Some("counts"),
+        instead: "[release.counts] has the \"variance\" and the standard deviation of a column for each key; [release.moments] answers sums and \
+                  means of functions of the columns, such as their squares",
     },
     AskedName {
         table: Some("release"),

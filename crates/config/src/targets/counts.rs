@@ -1,4 +1,4 @@
-//! `[release.counts]`: users, records, sums and means for each key.
+//! `[release.counts]`: users, records, sums, means and variances for each key.
 // Forms of values have lists and tables in brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
@@ -24,7 +24,7 @@ use bernstream_synopsis::description::{CountedValue, KeyedCounts, PricePart, Val
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// a list of one or more of "users", "records", "sum" and "mean", such as ["users"]: what is told of each key
+    /// a list of one or more of "users", "records", "sum", "mean" and "variance", such as ["users"]: what is told of each key
     pub of: Field<Vec<Spanned<CountedName>>>,
     /// a whole number from 1, such as 3: the most keys of a user that count in a window
     #[schemars(range(min = 1))]
@@ -42,7 +42,7 @@ pub struct Table {
     pub caps: Field<CapsTable>,
 }
 
-/// "users", "records", "sum" or "mean"
+/// "users", "records", "sum", "mean" or "variance"
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedName {
@@ -50,6 +50,7 @@ pub enum CountedName {
     Records,
     Sum,
     Mean,
+    Variance,
 }
 
 impl CountedName {
@@ -59,6 +60,7 @@ impl CountedName {
             CountedName::Records => "records",
             CountedName::Sum => "sum",
             CountedName::Mean => "mean",
+            CountedName::Variance => "variance",
         }
     }
 }
@@ -117,6 +119,9 @@ pub struct PriceParts {
     /// a number above 0, at most 1, such as 0.5: a part of the price
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub mean: Field<f64>,
+    /// a number above 0, at most 1, such as 0.5: a part of the price
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    pub variance: Field<f64>,
 }
 
 /// The caps of a unit.
@@ -173,6 +178,7 @@ pub fn read(
         max_records: caps.max_records.unwrap_or(1),
         keys,
         sum,
+        keeps_squares: names.has(CountedName::Variance),
         grid: None,
         unit_bins,
         ranks: RankKey::for_pipeline(declared.pipeline),
@@ -213,9 +219,10 @@ fn several_names(names: Vec<Spanned<CountedName>>) -> Result<Vec<CountedName>, S
         several.push(name);
     }
     match several.is_empty() {
-        true => {
-            Err("must name one or more of \"users\", \"records\", \"sum\" and \"mean\"".to_owned())
-        }
+        true => Err(
+            "must name one or more of \"users\", \"records\", \"sum\", \"mean\" and \"variance\""
+                .to_owned(),
+        ),
         false => Ok(several),
     }
 }
@@ -236,7 +243,12 @@ impl CountedNames<'_> {
     }
 
     fn needs_value(&self) -> bool {
-        self.has(CountedName::Sum) || self.has(CountedName::Mean)
+        self.has(CountedName::Sum) || self.needs_records_of_values()
+    }
+
+    /// A mean and a variance are those of records, and not of users.
+    fn needs_records_of_values(&self) -> bool {
+        self.has(CountedName::Mean) || self.has(CountedName::Variance)
     }
 
     /// Users are counted where records belong to users.
@@ -254,7 +266,7 @@ impl CountedNames<'_> {
         Ok(())
     }
 
-    /// The statistics that are released for them: records, sum and mean come of the same numbers.
+    /// The statistics that are released for them: records, sum, mean and variance come of the same numbers.
     fn statistics(&self, has_bounded_sums: bool) -> Vec<CountedStatistic> {
         let mut statistics = Vec::new();
         if self.has(CountedName::Users) {
@@ -281,6 +293,7 @@ impl CountedNames<'_> {
                 CountedName::Records => "records".to_owned(),
                 CountedName::Sum => format!("sum of {}", column.unwrap_or_default()),
                 CountedName::Mean => format!("mean of {}", column.unwrap_or_default()),
+                CountedName::Variance => format!("variance of {}", column.unwrap_or_default()),
             });
         }
         match declared.columns {
@@ -297,7 +310,7 @@ fn statistic_of(name: CountedName, statistics: &[CountedStatistic]) -> CountedSt
         CountedName::Users => CountedStatistic::Users,
         _ if statistics.contains(&values) => values,
         CountedName::Records => CountedStatistic::Records,
-        CountedName::Sum | CountedName::Mean => CountedStatistic::Sums,
+        CountedName::Sum | CountedName::Mean | CountedName::Variance => CountedStatistic::Sums,
     }
 }
 
@@ -314,7 +327,7 @@ fn counted_value<'a>(
         return Ok(None);
     };
     if !names.needs_value() {
-        let what = "has no effect: neither \"sum\" nor \"mean\" is told";
+        let what = "has no effect: none of \"sum\", \"mean\" and \"variance\" is told";
         return Err(document.fault(label.span(), what, "remove it, or add \"sum\" to `of`"));
     }
     match &label.get_ref().label {
@@ -339,9 +352,9 @@ fn sum_range(
         let what = "has no effect: every record is a unit of its own";
         return Err(document.fault(place, what, "remove it: `value` bounds a record"));
     }
-    if !names.has(CountedName::Sum) || names.has(CountedName::Mean) {
-        let what = "bounds sums of users, of which no mean can be told";
-        let hint = "give `max_records` in place of `per_user`, or tell \"sum\" and no \"mean\"";
+    if !names.has(CountedName::Sum) || names.needs_records_of_values() {
+        let what = "bounds sums of users, of which no mean and no variance can be told";
+        let hint = "give `max_records` in place of `per_user`, or tell \"sum\" without \"mean\" and \"variance\"";
         return Err(document.fault(place, what, hint));
     }
     let written = range.get_ref().clone();
@@ -436,6 +449,7 @@ fn price_parts(
         CountedName::Records,
         CountedName::Sum,
         CountedName::Mean,
+        CountedName::Variance,
     ] {
         let Some(part) = parts.get_ref().of_name(name) else {
             continue;
@@ -461,7 +475,7 @@ fn price_parts(
     let whole: f64 = shares.iter().map(|share| share.part).sum();
     if shares.len() != statistics.len() || (whole - 1.0).abs() > 1e-9 {
         let what = "must give each of `of` a part, 1 together";
-        let hint = "such as { users = 0.3, sum = 0.7 }; records, sum and mean come of the same numbers and need one part together";
+        let hint = "such as { users = 0.3, sum = 0.7 }; records, sum, mean and variance come of the same numbers and need one part together";
         return Err(document.fault(parts.span(), what, hint));
     }
     // In the order of the columns, whatever the order in the file.
@@ -479,6 +493,7 @@ impl PriceParts {
             CountedName::Records => self.records.as_ref(),
             CountedName::Sum => self.sum.as_ref(),
             CountedName::Mean => self.mean.as_ref(),
+            CountedName::Variance => self.variance.as_ref(),
         }
     }
 }

@@ -74,6 +74,7 @@ pub fn read(
         max_records: 1,
         keys,
         sum: None,
+        keeps_squares: false,
         grid: Some(grid),
         unit_bins: Vec::new(),
         ranks: RankKey::for_pipeline(declared.pipeline),

@@ -10,7 +10,7 @@ use super::open::{GroupState, OpenGroups, OpenWindow, UnitKey, WaitingRecord};
 use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
 use super::rules::{ReleaseInput, WindowRules};
-use super::unit_keys::{KeptKey, KeyCounting, KeyTotals, OpenKeys};
+use super::unit_keys::{KeptKey, KeptSquares, KeyCounting, KeyTotals, OpenKeys, UnitKeys};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::{GridPoint, Histogram};
@@ -26,7 +26,11 @@ impl WindowPart {
         for (form, open) in self.all.iter().zip(self.forms) {
             match open {
                 Some(OpenWindow::Groups(open)) => encode(&form.accumulator, open, &mut bytes),
-                Some(OpenWindow::Keys(open)) => encode_keys(open, &mut bytes),
+                Some(OpenWindow::Keys(open)) => {
+                    if let AccumulatorSpec::Keys(counting) = &form.accumulator {
+                        encode_keys(counting, open, &mut bytes);
+                    }
+                }
                 // No units and no totals.
                 None if matches!(form.accumulator, AccumulatorSpec::Keys(_)) => bytes.push(0),
                 // No records, no users, no sums.
@@ -96,23 +100,11 @@ fn encode(spec: &AccumulatorSpec, open: OpenGroups, bytes: &mut Vec<u8>) {
 }
 
 /// The units in the order of their periods and names, each with its keys in the order of their ranks; or the totals of the keys that have
-/// any.
-fn encode_keys(open: OpenKeys, bytes: &mut Vec<u8>) {
+/// any. Squares are there only where variances are told.
+fn encode_keys(counting: &KeyCounting, open: OpenKeys, bytes: &mut Vec<u8>) {
     match open {
-        OpenKeys::Users(units) => {
-            let mut units: Vec<_> = units.into_iter().collect();
-            units.sort_unstable();
-            write_natural(bytes, units.len() as u64);
-            for (unit, kept) in units {
-                write_unit(bytes, &unit);
-                write_natural(bytes, kept.len() as u64);
-                for kept in kept {
-                    write_natural(bytes, u64::from(kept.group));
-                    write_natural(bytes, u64::from(kept.records));
-                    write_integer(bytes, i128::from(kept.labels));
-                }
-            }
-        }
+        OpenKeys::Users(units) => encode_units(units, bytes),
+        OpenKeys::UsersWithSquares(units) => encode_units(units, bytes),
         OpenKeys::Records(totals) => {
             let filled = totals.iter().filter(|totals| totals.records != 0);
             write_natural(bytes, filled.count() as u64);
@@ -120,11 +112,32 @@ fn encode_keys(open: OpenKeys, bytes: &mut Vec<u8>) {
                 if totals.records != 0 {
                     write_natural(bytes, group as u64);
                     write_integer(bytes, totals.low);
+                    if counting.keeps_squares {
+                        write_integer(bytes, totals.middle);
+                    }
                     write_integer(bytes, totals.high);
                     if !totals.places.is_empty() {
                         write_sparse(bytes, &totals.places);
                     }
                 }
+            }
+        }
+    }
+}
+
+fn encode_units<S: KeptSquares>(units: UnitKeys<S>, bytes: &mut Vec<u8>) {
+    let mut units: Vec<_> = units.0.into_iter().collect();
+    units.sort_unstable();
+    write_natural(bytes, units.len() as u64);
+    for (unit, kept) in units {
+        write_unit(bytes, &unit);
+        write_natural(bytes, kept.len() as u64);
+        for kept in kept {
+            write_natural(bytes, u64::from(kept.group));
+            write_natural(bytes, u64::from(kept.records));
+            write_integer(bytes, i128::from(kept.labels));
+            if S::ARE_KEPT {
+                write_natural(bytes, kept.squares.sum());
             }
         }
     }
@@ -234,63 +247,90 @@ fn decode_keys(
     window: Span,
     reader: &mut ByteReader<'_>,
 ) -> Option<()> {
-    let count = reader.read_count()?;
     match open {
-        OpenKeys::Users(units) => {
-            let cap = rules.cap.as_ref()?;
-            for _ in 0..count {
-                let unit = reader.read_unit()?;
-                let period = cap.period.span_of(unit.period);
-                let is_of_window = period.start == unit.period
-                    && period.start < window.end
-                    && window.start < period.end;
-                let kept = decode_kept_keys(counting, &unit, reader)?;
-                if !is_of_window || units.insert(unit, kept).is_some() {
-                    return None;
-                }
-            }
+        OpenKeys::Users(units) => decode_unit_keys(units, rules, counting, window, reader),
+        OpenKeys::UsersWithSquares(units) => {
+            decode_unit_keys(units, rules, counting, window, reader)
         }
-        OpenKeys::Records(totals) => {
-            let mut before = None;
-            for _ in 0..count {
-                let group = reader.read_count_up_to(usize::MAX)?;
-                if before.replace(group).is_some_and(|before| before >= group) {
-                    return None;
-                }
-                let low = reader.read_integer()?;
-                let high = reader.read_integer()?;
-                let mut decoded = KeyTotals::of_records(low, high)?;
-                if let Some(grid) = counting.grid {
-                    let mut places = vec![0; grid.places as usize];
-                    reader.read_sparse(&mut places)?;
-                    decoded = decoded.with_places(places)?;
-                }
-                *totals.get_mut(group)? = decoded;
-            }
+        OpenKeys::Records(totals) => decode_totals(totals, counting, reader),
+    }
+}
+
+fn decode_unit_keys<S: KeptSquares>(
+    units: &mut UnitKeys<S>,
+    rules: &WindowRules,
+    counting: &KeyCounting,
+    window: Span,
+    reader: &mut ByteReader<'_>,
+) -> Option<()> {
+    let cap = rules.cap.as_ref()?;
+    for _ in 0..reader.read_count()? {
+        let unit = reader.read_unit()?;
+        let period = cap.period.span_of(unit.period);
+        let is_of_window =
+            period.start == unit.period && period.start < window.end && window.start < period.end;
+        let kept = decode_kept_keys(counting, &unit, reader)?;
+        if !is_of_window || units.0.insert(unit, kept).is_some() {
+            return None;
         }
     }
     Some(())
 }
 
+fn decode_totals(
+    totals: &mut [KeyTotals],
+    counting: &KeyCounting,
+    reader: &mut ByteReader<'_>,
+) -> Option<()> {
+    let mut before = None;
+    for _ in 0..reader.read_count()? {
+        let group = reader.read_count_up_to(usize::MAX)?;
+        if before.replace(group).is_some_and(|before| before >= group) {
+            return None;
+        }
+        let low = reader.read_integer()?;
+        let middle = match counting.keeps_squares {
+            true => reader.read_integer()?,
+            false => 0,
+        };
+        let high = reader.read_integer()?;
+        let mut decoded = KeyTotals::of_records([low, middle, high])?;
+        if let Some(grid) = counting.grid {
+            let mut places = vec![0; grid.places as usize];
+            reader.read_sparse(&mut places)?;
+            decoded = decoded.with_places(places)?;
+        }
+        *totals.get_mut(group)? = decoded;
+    }
+    Some(())
+}
+
 /// The keys of a unit, of which each has a record at least, in the order of their ranks.
-fn decode_kept_keys(
+fn decode_kept_keys<S: KeptSquares>(
     counting: &KeyCounting,
     unit: &UnitKey,
     reader: &mut ByteReader<'_>,
-) -> Option<Vec<KeptKey>> {
+) -> Option<Vec<KeptKey<S>>> {
     let count = reader.read_count()?;
     if !counting.can_keep(count) {
         return None;
     }
-    let mut kept: Vec<KeptKey> = Vec::with_capacity(count);
+    let mut kept: Vec<KeptKey<S>> = Vec::with_capacity(count);
     for _ in 0..count {
-        let group = u32::try_from(reader.read_natural()?).ok()?;
-        let records = u32::try_from(reader.read_natural()?).ok()?;
-        let labels = i64::try_from(reader.read_integer()?).ok()?;
-        let key = KeptKey::of_records(counting, unit, group, records, labels)?;
+        let key = KeptKey {
+            rank: 0,
+            group: u32::try_from(reader.read_natural()?).ok()?,
+            records: u32::try_from(reader.read_natural()?).ok()?,
+            labels: i64::try_from(reader.read_integer()?).ok()?,
+            squares: S::of_sum(match S::ARE_KEPT {
+                true => reader.read_natural()?,
+                false => 0,
+            }),
+        };
+        let key = key.ranked(counting, unit)?;
         // A key that is there twice would count for more than a unit may in it.
         let is_in_order = kept.last().is_none_or(|before| before.precedes(&key));
-        if !is_in_order || !key.are_labels_possible() {
+        if !is_in_order || !key.are_sums_possible() {
             return None;
         }
         kept.push(key);

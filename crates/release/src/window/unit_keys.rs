@@ -26,6 +26,8 @@ pub struct KeyCounting {
     pub max_records: u32,
     /// Bounds of the sum of one unit and key, where values are summed so.
     pub sum: Option<UnitSum>,
+    /// The squares of the values are summed as well, where variances are told.
+    pub keeps_squares: bool,
     /// Places that the mean value of a unit and key counts at, where quantiles are told.
     pub grid: Option<RankGrid>,
     /// Bins that units count in by how many keys they have, before the cap; none where that is not told.
@@ -46,7 +48,7 @@ impl KeyCounting {
     }
 
     /// The keys of a unit that count, of those that are kept in the order of their ranks.
-    fn counted<'a>(&self, kept: &'a [KeptKey]) -> &'a [KeptKey] {
+    fn counted<'a, S>(&self, kept: &'a [KeptKey<S>]) -> &'a [KeptKey<S>] {
         let most = usize::try_from(self.max_keys).unwrap_or(usize::MAX);
         kept.get(..most).unwrap_or(kept)
     }
@@ -78,7 +80,7 @@ impl UnitSum {
     /// The bounded sum of the values of a unit and key, in steps: never more than [`UnitSum::STEPS`] either way.
     ///
     /// It is bounded in floats, rounded towards zero, and bounded again as a whole number: its sensitivity rests on the last bound alone.
-    fn steps(&self, kept: &KeptKey) -> i64 {
+    fn steps<S: KeptSquares>(&self, kept: &KeptKey<S>) -> i64 {
         let middle = f64::midpoint(self.value_min, self.value_max);
         let half = (self.value_max - self.value_min) / 2.0;
         let labels = kept.bounded_labels() as f64 / f64::from(LABEL);
@@ -120,18 +122,65 @@ impl RankKey {
     }
 }
 
+/// Sum of the squares of the values of one unit and key, which takes memory only where variances are told.
+pub(super) trait KeptSquares: Copy + Ord {
+    const ARE_KEPT: bool;
+
+    fn of_sum(sum: u64) -> Self;
+
+    /// The sum modulo 2^64.
+    fn sum(self) -> u64;
+}
+
+impl KeptSquares for () {
+    const ARE_KEPT: bool = false;
+
+    fn of_sum(_: u64) -> Self {}
+
+    fn sum(self) -> u64 {
+        0
+    }
+}
+
+/// Square of the upper bound of a value: the sum of `u32::MAX` of them does not wrap.
+const SQUARE: u64 = 1 << 32;
+
+/// Sum of squares that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SquareSum(u64);
+
+impl KeptSquares for SquareSum {
+    const ARE_KEPT: bool = true;
+
+    fn of_sum(sum: u64) -> Self {
+        SquareSum(sum)
+    }
+
+    fn sum(self) -> u64 {
+        self.0
+    }
+}
+
+/// Square of a value, rounded down: from 0 at the lower bound of the value to [`SQUARE`] at the upper one.
+fn square_of(label: i32) -> u64 {
+    let above = i64::from(label.clamp(-LABEL, LABEL)) + i64::from(LABEL);
+    // From 0 to 2^31, and its square to 2^62.
+    above.unsigned_abs().pow(2) >> 30
+}
+
 /// Records of one unit and key. The derived order is that of the ranks, and of the declared keys where these are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct KeptKey {
+pub(super) struct KeptKey<S> {
     pub rank: u64,
     pub group: u32,
     /// Their number, which saturates at `u32::MAX`.
     pub records: u32,
     /// The sum of their values as whole numbers from `-LABEL` to `LABEL`, modulo 2^64: it wraps only from 2^33 records on.
     pub labels: i64,
+    pub squares: S,
 }
 
-impl KeptKey {
+impl<S: KeptSquares> KeptKey<S> {
     /// The sum of the labels, clamped to what so many records can have.
     fn bounded_labels(&self) -> i64 {
         let most = self.largest_labels();
@@ -140,6 +189,31 @@ impl KeptKey {
 
     fn largest_labels(&self) -> i64 {
         i64::from(self.records) * i64::from(LABEL)
+    }
+
+    fn largest_squares(&self) -> u64 {
+        u64::from(self.records) * SQUARE
+    }
+
+    /// The grains of so many of its records at the lower end of the value, in the middle and at the upper end: none is negative, and all
+    /// together are `2^20` a record. Without squares there are none in the middle.
+    fn grains(&self, counting: &KeyCounting, counted: u32) -> [i128; 3] {
+        let all = u128::from(counted) * u128::from(GRAINS);
+        let largest = i128::from(self.largest_labels());
+        let above = (i128::from(self.bounded_labels()) + largest).unsigned_abs();
+        // At most 2^40 grains times 2^63.
+        let mean = all * above / (2 * largest.unsigned_abs()).max(1);
+        let [low, middle, high] = if counting.keeps_squares {
+            let most = self.largest_squares();
+            // At most 2^40 grains times 2^64.
+            let square = all * u128::from(self.squares.sum().min(most)) / u128::from(most).max(1);
+            // A number from 0 to 1 is at least its square, which is at least twice the number less 1.
+            let square = square.clamp((2 * mean).saturating_sub(all), mean);
+            [all + square - 2 * mean, 2 * (mean - square), square]
+        } else {
+            [all - mean, 0, mean]
+        };
+        [low, middle, high].map(u128::cast_signed)
     }
 
     /// The place of the mean of the values: the nearest, of two that are equally near the upper one.
@@ -152,13 +226,15 @@ impl KeptKey {
         usize::try_from(place).unwrap_or_default()
     }
 
-    /// Returns whether so many records can have labels of this sum: any sum once their number has saturated.
-    pub fn are_labels_possible(&self) -> bool {
-        self.records == u32::MAX || self.labels == self.bounded_labels()
+    /// Returns whether so many records can have these sums of labels and squares: any once their number has saturated.
+    pub fn are_sums_possible(&self) -> bool {
+        let are_possible =
+            self.labels == self.bounded_labels() && self.squares.sum() <= self.largest_squares();
+        self.records == u32::MAX || are_possible
     }
 
     /// Returns whether it comes before another key of its unit.
-    pub fn precedes(&self, other: &KeptKey) -> bool {
+    pub fn precedes(&self, other: &KeptKey<S>) -> bool {
         (self.rank, self.group) < (other.rank, other.group)
     }
 }
@@ -170,9 +246,11 @@ pub struct KeyTotals {
     pub users: i128,
     /// Records, of each unit at most [`KeyCounting::max_records`].
     pub records: i128,
-    /// These records in grains, `2^20` a record, divided between the bounds of the value: `high` has `(value - min) / (max - min)` of them,
-    /// `low` the rest. The value of a unit is its mean.
+    /// These records in grains, `2^20` a record, divided between the bounds of the value: `high` has `y = (value - min) / (max - min)` of
+    /// them, `low` the rest, and `middle` none. The value of a unit is its mean. With [`KeyCounting::keeps_squares`] `high` has `y^2` of
+    /// them, `middle` `2 y (1 - y)` and `low` `(1 - y)^2`, each in the mean over the unit.
     pub low: i128,
+    pub middle: i128,
     pub high: i128,
     /// Sums of the units in steps ([`UnitSum`]).
     pub sum: i128,
@@ -183,13 +261,16 @@ pub struct KeyTotals {
 impl KeyTotals {
     /// Totals of records that are units of their own; `None` where these are no grains of whole records, or of more than a partition
     /// can have: sums of those that are taken never overflow.
-    pub(super) fn of_records(low: i128, high: i128) -> Option<Self> {
-        let records = low.checked_add(high)? / i128::from(GRAINS);
-        let is_whole = low >= 0 && high >= 0 && low + high == records * i128::from(GRAINS);
+    pub(super) fn of_records([low, middle, high]: [i128; 3]) -> Option<Self> {
+        let grains = low.checked_add(middle)?.checked_add(high)?;
+        let records = grains / i128::from(GRAINS);
+        let are_parts = low >= 0 && middle >= 0 && high >= 0;
+        let is_whole = are_parts && grains == records * i128::from(GRAINS);
         let can_be_read = (1..=i128::from(i64::MAX)).contains(&records);
         (is_whole && can_be_read).then_some(KeyTotals {
             records,
             low,
+            middle,
             high,
             ..KeyTotals::default()
         })
@@ -198,20 +279,17 @@ impl KeyTotals {
     /// Adds a record that is all that its unit has, a user where there are users.
     pub(super) fn add_lone_record(&mut self, counting: &KeyCounting, label: i32) {
         self.users += 1;
-        self.add_unit(counting, &KeptKey::of_one_record(0, label));
+        self.add_unit(counting, &KeptKey::<SquareSum>::of_one_record(0, label));
     }
 
-    /// Adds what a unit has of the key. `low` and `high` grow by exactly as many grains as its counted records have.
-    fn add_unit(&mut self, counting: &KeyCounting, kept: &KeptKey) {
+    /// Adds what a unit has of the key. Grains grow by exactly as many as its counted records have.
+    fn add_unit<S: KeptSquares>(&mut self, counting: &KeyCounting, kept: &KeptKey<S>) {
         let counted = kept.records.min(counting.max_records);
-        let grains = u128::from(counted) * u128::from(GRAINS);
-        let all = i128::from(kept.records) * i128::from(LABEL);
-        let above = (i128::from(kept.bounded_labels()) + all).unsigned_abs();
-        // At most 2^40 grains times 2^63.
-        let high = grains * above / (2 * all.unsigned_abs()).max(1);
+        let [low, middle, high] = kept.grains(counting, counted);
         self.records += i128::from(counted);
-        self.high += high.cast_signed();
-        self.low += (grains - high).cast_signed();
+        self.low += low;
+        self.middle += middle;
+        self.high += high;
         if let Some(sum) = &counting.sum {
             self.sum += i128::from(sum.steps(kept));
         }
@@ -240,6 +318,7 @@ impl KeyTotals {
         self.users += other.users;
         self.records += other.records;
         self.low += other.low;
+        self.middle += other.middle;
         self.high += other.high;
         self.sum += other.sum;
     }
@@ -285,19 +364,24 @@ impl CountedKeys {
 /// State of an open window for a release that counts by key.
 #[derive(Clone)]
 pub(super) enum OpenKeys {
-    /// The keys of each unit that have the smallest ranks so far, in the order of their ranks: those that count come first, and more where
-    /// it is told how many keys a unit has.
-    Users(HashMap<UnitKey, Vec<KeptKey>>),
+    Users(UnitKeys<()>),
+    /// Where variances are told.
+    UsersWithSquares(UnitKeys<SquareSum>),
     /// Totals of each key, where every record is a unit.
     Records(Vec<KeyTotals>),
 }
 
+/// The keys of each unit that have the smallest ranks so far, in the order of their ranks: those that count come first, and more where it
+/// is told how many keys a unit has.
+#[derive(Clone)]
+pub(super) struct UnitKeys<S>(pub HashMap<UnitKey, Vec<KeptKey<S>>>);
+
 impl OpenKeys {
     pub fn new(counting: &KeyCounting, has_users: bool) -> Self {
-        if has_users {
-            OpenKeys::Users(HashMap::new())
-        } else {
-            OpenKeys::Records(vec![KeyTotals::default(); counting.keys.len()])
+        match (has_users, counting.keeps_squares) {
+            (true, false) => OpenKeys::Users(UnitKeys(HashMap::new())),
+            (true, true) => OpenKeys::UsersWithSquares(UnitKeys(HashMap::new())),
+            (false, _) => OpenKeys::Records(vec![KeyTotals::default(); counting.keys.len()]),
         }
     }
 
@@ -306,7 +390,7 @@ impl OpenKeys {
         let OpenKeys::Records(totals) = self else {
             return;
         };
-        let kept = KeptKey::of_one_record(group, label);
+        let kept = KeptKey::<SquareSum>::of_one_record(group, label);
         if let Some(totals) = totals.get_mut(group as usize) {
             totals.add_unit(counting, &kept);
         }
@@ -320,36 +404,19 @@ impl OpenKeys {
         group: u32,
         label: i32,
     ) {
-        let OpenKeys::Users(units) = self else {
-            return;
-        };
-        let Some(kept) = units.get_mut(unit) else {
-            let mut kept = Vec::with_capacity(1);
-            kept.extend(KeptKey::of_records(counting, unit, group, 1, label.into()));
-            units.insert(unit.clone(), kept);
-            return;
-        };
-        // Most records are of a key that the unit has already, which needs no rank.
-        if let Some(known) = kept.iter_mut().find(|known| known.group == group) {
-            known.add(1, i64::from(label));
-        } else if let Some(added) = KeptKey::of_records(counting, unit, group, 1, label.into()) {
-            insert_by_rank(kept, counting, added);
+        match self {
+            OpenKeys::Users(units) => units.add_record(counting, unit, group, label),
+            OpenKeys::UsersWithSquares(units) => units.add_record(counting, unit, group, label),
+            OpenKeys::Records(_) => {}
         }
     }
 
     /// Adds what another reader has of other records.
     pub fn join_keys(&mut self, counting: &KeyCounting, other: OpenKeys) {
         match (self, other) {
-            (OpenKeys::Users(ours), OpenKeys::Users(theirs)) => {
-                for (unit, kept) in theirs {
-                    let known = ours.entry(unit).or_default();
-                    for other in kept {
-                        match known.iter_mut().find(|known| known.group == other.group) {
-                            Some(known) => known.add(other.records, other.labels),
-                            None => insert_by_rank(known, counting, other),
-                        }
-                    }
-                }
+            (OpenKeys::Users(ours), OpenKeys::Users(theirs)) => ours.join_units(counting, theirs),
+            (OpenKeys::UsersWithSquares(ours), OpenKeys::UsersWithSquares(theirs)) => {
+                ours.join_units(counting, theirs);
             }
             (OpenKeys::Records(ours), OpenKeys::Records(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().zip(&theirs) {
@@ -362,13 +429,49 @@ impl OpenKeys {
 
     /// The numbers of the window, with the caps applied.
     pub fn counted_keys(self, counting: &KeyCounting) -> CountedKeys {
-        let mut counted = CountedKeys::new(counting);
-        let units = match self {
-            OpenKeys::Records(totals) => {
-                return CountedKeys { totals, ..counted };
-            }
-            OpenKeys::Users(units) => units,
+        match self {
+            OpenKeys::Users(units) => units.counted_keys(counting),
+            OpenKeys::UsersWithSquares(units) => units.counted_keys(counting),
+            OpenKeys::Records(totals) => CountedKeys {
+                totals,
+                ..CountedKeys::new(counting)
+            },
+        }
+    }
+}
+
+impl<S: KeptSquares> UnitKeys<S> {
+    fn add_record(&mut self, counting: &KeyCounting, unit: &UnitKey, group: u32, label: i32) {
+        let added = KeptKey::of_one_record(group, label);
+        let Some(kept) = self.0.get_mut(unit) else {
+            let mut kept = Vec::with_capacity(1);
+            kept.extend(added.ranked(counting, unit));
+            self.0.insert(unit.clone(), kept);
+            return;
         };
+        // Most records are of a key that the unit has already, which needs no rank.
+        if let Some(known) = kept.iter_mut().find(|known| known.group == group) {
+            known.add(&added);
+        } else if let Some(added) = added.ranked(counting, unit) {
+            insert_by_rank(kept, counting, added);
+        }
+    }
+
+    fn join_units(&mut self, counting: &KeyCounting, other: UnitKeys<S>) {
+        for (unit, kept) in other.0 {
+            let known = self.0.entry(unit).or_default();
+            for other in kept {
+                match known.iter_mut().find(|known| known.group == other.group) {
+                    Some(known) => known.add(&other),
+                    None => insert_by_rank(known, counting, other),
+                }
+            }
+        }
+    }
+
+    fn counted_keys(self, counting: &KeyCounting) -> CountedKeys {
+        let UnitKeys(units) = self;
+        let mut counted = CountedKeys::new(counting);
         for kept in units.values() {
             counted.add_unit_of(counting, kept.len());
             for kept in counting.counted(kept) {
@@ -382,7 +485,7 @@ impl OpenKeys {
     }
 }
 
-impl KeptKey {
+impl<S: KeptSquares> KeptKey<S> {
     /// A record that is a unit of its own, which needs no rank.
     fn of_one_record(group: u32, label: i32) -> Self {
         KeptKey {
@@ -390,34 +493,33 @@ impl KeptKey {
             group,
             records: 1,
             labels: i64::from(label),
+            squares: S::of_sum(square_of(label)),
         }
     }
 
-    /// Records of a user, at least one, with labels of this sum; `None` where there is no such key.
-    pub fn of_records(
-        counting: &KeyCounting,
-        unit: &UnitKey,
-        group: u32,
-        records: u32,
-        labels: i64,
-    ) -> Option<Self> {
-        let key = counting.keys.get(group as usize)?;
-        (records > 0).then(|| KeptKey {
+    /// The same records, at least one, in the place that the key has among those of a unit; `None` where there is no such key.
+    pub fn ranked(self, counting: &KeyCounting, unit: &UnitKey) -> Option<Self> {
+        let key = counting.keys.get(self.group as usize)?;
+        (self.records > 0).then(|| KeptKey {
             rank: counting.ranks.rank(unit, key),
-            group,
-            records,
-            labels,
+            ..self
         })
     }
 
-    fn add(&mut self, records: u32, labels: i64) {
-        self.records = self.records.saturating_add(records);
-        self.labels = self.labels.wrapping_add(labels);
+    fn add(&mut self, other: &KeptKey<S>) {
+        self.records = self.records.saturating_add(other.records);
+        self.labels = self.labels.wrapping_add(other.labels);
+        let squares = self.squares.sum().wrapping_add(other.squares.sum());
+        self.squares = S::of_sum(squares);
     }
 }
 
 /// Keeps a key in its place by rank, and drops the last one where there are too many.
-fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKey) {
+fn insert_by_rank<S: KeptSquares>(
+    kept: &mut Vec<KeptKey<S>>,
+    counting: &KeyCounting,
+    added: KeptKey<S>,
+) {
     let place = kept.partition_point(|other| other.precedes(&added));
     let most = counting.kept_keys();
     if place < most {
@@ -427,9 +529,9 @@ fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKe
 }
 
 /// Counts each user once for a key, in however many of its units the key counts.
-fn count_users(
+fn count_users<S>(
     counting: &KeyCounting,
-    units: &HashMap<UnitKey, Vec<KeptKey>>,
+    units: &HashMap<UnitKey, Vec<KeptKey<S>>>,
     totals: &mut [KeyTotals],
 ) {
     let has_one_period = has_one_period(units);
@@ -455,7 +557,7 @@ struct UserAndKey<'a> {
     group: u32,
 }
 
-fn has_one_period(units: &HashMap<UnitKey, Vec<KeptKey>>) -> bool {
+fn has_one_period<S>(units: &HashMap<UnitKey, Vec<KeptKey<S>>>) -> bool {
     let mut periods = units.keys().map(|unit| unit.period);
     let first = periods.next();
     periods.all(|period| Some(period) == first)

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{CountedTable, KeyNoise, KeyReading};
+use crate::NoiseDistribution;
 use crate::error::SynopsisError;
 use crate::key_parts;
 use crate::noise::weighted_noise;
 use crate::tables::{ConfidenceInterval, Estimate, fieller_interval};
-use crate::{KeyStatistic, NoiseDistribution};
 
 /// Most keys of a margin whose noise is that of the exact law of their sum. Of more keys it is the law of so many, as wide as more are:
 /// the more keys, the nearer is its quantile to that of the normal law, from above.
@@ -23,7 +23,7 @@ const EXACT_TERMS: usize = 64;
 pub struct KeyMargin<'a> {
     /// The columns; all others are summed over.
     pub columns: Vec<&'a str>,
-    /// The readings that add up: some of records, sum and mean.
+    /// The readings that add up: some of records, sum, mean, variance and deviation.
     pub readings: Vec<KeyReading>,
     /// A row for each combination of parts, in the order of the first key that has it.
     pub rows: Vec<MarginRow<'a>>,
@@ -72,7 +72,7 @@ impl<'a> CountedTable<'a> {
     }
 
     /// Sums over all keys with the same parts in these columns; over all keys where there are none. Intervals are 95 %, each for itself;
-    /// that of a mean is Fieller's.
+    /// those of a mean and a variance come of Fieller's.
     ///
     /// # Errors
     ///
@@ -139,9 +139,7 @@ impl<'a> CountedTable<'a> {
         match reading {
             KeyReading::Records => true,
             KeyReading::Sum => self.least_summand >= 0.0,
-            KeyReading::Users | KeyReading::Mean | KeyReading::Values | KeyReading::Quantile(_) => {
-                false
-            }
+            _ => false,
         }
     }
 
@@ -199,22 +197,14 @@ impl<'a> CountedTable<'a> {
     ) -> Estimate {
         let keys = places.len();
         let half_width = widths.half_width(reading, keys);
-        if reading == KeyReading::Mean {
-            let low = self.total(KeyStatistic::Low, places);
-            let high = self.total(KeyStatistic::High, places);
-            // In units of the noise of so many keys, which `half_width` is of.
-            return self.mean_of(low, high, half_width);
+        if reading.is_moment() {
+            return self.moment_over(reading, places, half_width);
         }
         let value = places.iter().map(|place| self.value(reading, *place)).sum();
         Estimate {
             value,
             interval: Some(ConfidenceInterval::around(value, half_width)),
         }
-    }
-
-    fn total(&self, statistic: KeyStatistic, places: &[usize]) -> f64 {
-        let numbers = places.iter().map(|place| self.number(statistic, *place));
-        numbers.map(|number| number.unwrap_or(f64::NAN)).sum()
     }
 
     /// The shares of the keys of a group. The noise of a key is part of that of the whole: with the variance of a key as the unit their
@@ -249,14 +239,11 @@ impl<'a> CountedTable<'a> {
 impl KeyReading {
     /// Returns whether the numbers of several keys make that of all of them: those of users do not, as a user may be in several keys.
     pub fn adds_up(self) -> bool {
-        matches!(
-            self,
-            KeyReading::Records | KeyReading::Sum | KeyReading::Mean
-        )
+        self.is_moment() || matches!(self, KeyReading::Records | KeyReading::Sum)
     }
 }
 
-/// Half-widths of sums over keys, 95 %; of means those of the numbers at one end of the value.
+/// Half-widths of sums over keys, 95 %; of means and variances those of the numbers at one end of the value.
 struct MarginWidths<'a> {
     noise: KeyNoise<'a>,
     known: HashMap<(KeyReading, usize), f64>,
@@ -280,7 +267,7 @@ impl<'a> MarginWidths<'a> {
 }
 
 impl KeyNoise<'_> {
-    /// Half-width of the sum of a reading over so many keys, 95 %; of means that of the numbers at one end of the value. Infinite without
+    /// Half-width of the sum of a reading over so many keys, 95 %; of means and variances that of the numbers at one end of the value. Infinite without
     /// the columns that it is read from.
     pub fn margin_half_width(&self, reading: KeyReading, keys: usize) -> f64 {
         let Some(weights) = self.weights_of(reading) else {

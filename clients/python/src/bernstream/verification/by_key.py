@@ -12,11 +12,11 @@ from ..keys import Counted
 from .changes import Needed
 from .report import Findings
 
-#: The columns of each statistic that has a part of the price; of ranges all that there are.
+#: The columns of each statistic that has a part of the price, of values the middle only with variances; of ranges all.
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "users": ("users",),
     "records": ("records",),
-    "values": ("low", "high"),
+    "values": ("low", "middle", "high"),
     "sums": ("sum",),
     "ranges": (),
     "caps": (),
@@ -79,13 +79,14 @@ def _changes(about: Description, counted: Counted) -> dict[str, Change]:
             continue
         if of not in _COLUMNS:
             raise SynopsisError(f"it has a part of the price for '{of}', which this package does not know")
-        names = list(units) if of == "ranges" else _COLUMNS[of]
+        names = list(units) if of == "ranges" else [name for name in _COLUMNS[of] if name != "middle" or name in units]
         columns = [units.pop(column, None) for column in names]
         if not columns or columns[0] is None or any(unit != columns[0] for unit in columns):
             raise SynopsisError(f"it has a part of the price for {of}, and no such column")
-        # A value is in one range of each level, and in another one where it is replaced.
+        # A value is in one range of each level, and in another one where it is replaced. Of values a whole record goes from one
+        # column to another at most.
         levels = 1 if counted.quantiles is None or counted.quantiles.grid.block is None else 2
-        added, replaced = (levels, 2 * levels) if of == "ranges" else (1, len(columns))
+        added, replaced = (levels, 2 * levels) if of == "ranges" else (1, min(len(columns), 2))
         found[of] = Change(_most(of, counted) / columns[0], added, replaced, counted.max_keys)
     if about.basis.told is not None and "caps" not in found:
         raise SynopsisError("nothing was paid for its numbers of units")
@@ -95,7 +96,7 @@ def _changes(about: Description, counted: Counted) -> dict[str, Change]:
 
 
 def _most(of: str, counted: Counted) -> float:
-    """The largest change in natural units. Of a value both ends together: they add up to its records."""
+    """The largest change in natural units. Of a value all columns together: they add up to its records."""
     if of in ("users", "ranges"):
         return 1.0
     if of == "sums":

@@ -19,7 +19,7 @@ export function readingName(meta, reading) {
   if (reading === "users") return "users";
   if (reading === "records") return records(meta);
   if (reading === "values") return "values";
-  const name = reading === "p50" ? "median" : reading;
+  const name = { p50: "median", deviation: "standard deviation" }[reading] ?? reading;
   return `${name} of ${meta.target.counts.value?.column ?? "values"}`;
 }
 

@@ -22,8 +22,8 @@ export class ShownTable {
     this.keys = this.#table.keys;
     this.readings = this.#table.readings;
     this.keyColumns = this.#table.keyColumns;
-    /** The readings that margins have: records and sums add up, and a mean is that of the sums. Users may be in several keys, and quantiles do not add up. */
-    this.sums = this.readings.filter((reading) => ["records", "sum", "mean"].includes(reading));
+    /** The readings that margins have: records and sums add up, and a mean and a variance are those of all records. Users may be in several keys, and quantiles do not add up. */
+    this.sums = this.readings.filter((reading) => ["records", "sum", "mean", "variance", "deviation"].includes(reading));
     const { per_user: ofUser, value } = synopsis.meta.target.counts;
     const bounds = ofUser ?? value;
     // No sum can be negative then, so a negative one is noise.
