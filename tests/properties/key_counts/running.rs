@@ -103,7 +103,7 @@ fn keep_larger(largest: &mut [f64; 3], found: [u128; 3], claimed: [f64; 3]) {
     }
 }
 
-/// Every stream of up to four rows in three panes: a period of a user in and out changes each of its panes by at most the claim, and
+/// Every stream of a few rows in three panes: a period of a user in and out changes each of its panes by at most the claim, and
 /// no other pane. A pane is what it would be without the others.
 #[test]
 fn no_unit_changes_a_pane_of_its_period_by_more_than_is_claimed() {
@@ -112,8 +112,10 @@ fn no_unit_changes_a_pane_of_its_period_by_more_than_is_claimed() {
         let rules = rules_of_period(period);
         for caps in CAPS {
             let counting = counting(caps);
+            // As many rows as reach a claim, and one in each pane.
+            let most = (caps.keys * caps.records).max(3) as usize;
             let mut tables = BTreeMap::new();
-            for stream in streams(atoms.len(), 4) {
+            for stream in streams(atoms.len(), most) {
                 let rows = chosen(&atoms, &stream);
                 let found = pane_tables(&rules, &counting, &rows);
                 if stream.len() < 4 {
@@ -382,7 +384,7 @@ impl RunningRelease {
 #[test]
 fn intervals_of_running_sums_hold_early_and_late_and_larger_noise_is_found_out() {
     for (law, price) in LAWS {
-        for shares in [OF_USERS[1], OF_USERS[2], OF_USERS[3], SUMMED[3]] {
+        for shares in [OF_USERS[1], OF_USERS[2], OF_USERS[3]] {
             let of_a_pane = CoveredRelease::of_two_columns(law, price, shares);
             let release = RunningRelease::new(of_a_pane, law, price);
             let larger = release.coverage(1.3);
