@@ -402,7 +402,12 @@ fn desired_settings(settings: &WorkerSettings, process: &ProcessState) -> Desire
     };
     let mut slots = Vec::new();
     for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
-        for key in &keys {
+        // A table by key is one sum, of all keys.
+        let keys = match release.function.keyed_counts() {
+            Some(_) => &[None],
+            None => keys.as_slice(),
+        };
+        for key in keys {
             slots.push(NoiseSeries::slot_name(&release.name, *key));
         }
     }

@@ -127,10 +127,14 @@ pub fn caps_in_words(about: &Description) -> String {
         Some(most) if most > 1 => format!(", with at most {most} records of each"),
         _ => String::new(),
     };
+    let window = match about.panes.and_then(|panes| panes.step) {
+        None => "a window",
+        Some(_) => "each window that is added up",
+    };
     let caps = match about.privacy.unit {
         UnitDescription::Record => "Each record counts once".to_owned(),
         UnitDescription::User { .. } => format!(
-            "A user counts in at most {keys} of a window{records}: what a user has beyond that is left out"
+            "A user counts in at most {keys} of {window}{records}: what a user has beyond that is left out"
         ),
     };
     let grid = match (&counts.quantiles, &counts.value) {

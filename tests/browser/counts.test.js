@@ -47,6 +47,17 @@ test("the largest keys stand first, each with the interval of its noise", async 
   await end();
 });
 
+test("a running sum says since when it counts, and that caps are for each window", async () => {
+  const start = given("counts")[0].window.start;
+  const running = (one, step) => ({ ...one, window: { start, end: one.window.end }, panes: { over: "cumulative", newest: one.window, step } });
+  const { page, problems, end } = await look({}, running);
+  assert.match(await text(page, "#sentence"), /since \d+ \w+ \d{4}, \d\d:\d\d UTC, until \d+ \w+ \d{4}, \d\d:\d\d UTC\.$/);
+  assert.match(await text(page, "#counted-caps"), /at most 2 keys of each window that is added up, with at most 4 records of each/);
+  assert.match(await text(page, "#counted-hint"), /Neighbouring windows share records and noise/);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 test("what the noise may have made of nothing is never a number, nor negative", async () => {
   const { page, synopses, end } = await look({}, (one) => ({ ...one, values: one.values.map((value, i) => (i === 13 ? -500 : value)) }));
   await page.getByRole("button", { name: "Show all 14" }).click();

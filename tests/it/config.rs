@@ -309,7 +309,7 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         FileMistake {
             old: of_release,
             new: "windows = { cumulative = \"30d\" }",
-            fault: "release.windows: is only for sums over records",
+            fault: "release.windows: is not for users: somebody in two windows is one user of both",
         },
         FileMistake {
             old: "per = \"1d\"",
@@ -434,7 +434,7 @@ fn every_mistake_in_quantiles_is_told_in_its_place() {
         FileMistake {
             old: of_release,
             new: "windows = { cumulative = \"30d\" }",
-            fault: "release.windows: is only for sums over records",
+            fault: "release.windows: is not for quantiles: they are of the values of a window",
         },
         FileMistake {
             old: "unit = \"record\"",

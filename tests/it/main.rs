@@ -74,6 +74,7 @@ mod publication;
 mod readers;
 mod rights;
 mod running_sums;
+mod running_tables;
 mod sample;
 mod schema;
 mod secrecy;

@@ -30,7 +30,7 @@ use crate::harness::wait_for;
 const HOUR: i64 = 3_600_000_000;
 
 /// A folder with an input, a configuration and what they make.
-struct Place {
+pub struct Place {
     folder: tempfile::TempDir,
 }
 
@@ -61,9 +61,7 @@ fn count(hour: i64) -> i64 {
 
 impl Place {
     fn new() -> Self {
-        let place = Place {
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let place = Place::empty();
         let times: Vec<i64> = (0..60)
             .flat_map(|hour| (0..count(hour)).map(move |i| hour * HOUR + i))
             .collect();
@@ -81,7 +79,14 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A folder without an input.
+    pub fn empty() -> Self {
+        Place {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -101,13 +106,13 @@ impl Place {
         fs::write(self.path("c.toml"), text).unwrap();
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
         command.args(arguments).current_dir(self.folder.path());
         command
     }
 
-    fn run(&self) -> Output {
+    pub fn run(&self) -> Output {
         let output = self.command(&["run", "c.toml"]).output().unwrap();
         assert!(
             output.status.success(),
@@ -118,7 +123,7 @@ impl Place {
     }
 
     /// What is on the output of a release, by the newest hour of each.
-    fn published(&self, release: &str) -> BTreeMap<i64, Synopsis> {
+    pub fn published(&self, release: &str) -> BTreeMap<i64, Synopsis> {
         let open = |path: &Path| Synopsis::decode_message(&fs::read(path).unwrap()).unwrap();
         let files = fs::read_dir(self.path("out").join("p").join(release))
             .unwrap()
@@ -143,7 +148,7 @@ impl Place {
         fs::read_dir(self.path("out").join("p").join(release)).map_or(0, Iterator::count)
     }
 
-    fn verify(&self) -> String {
+    pub fn verify(&self) -> String {
         let words: Vec<String> = [
             vec!["ledger", "verify", "c.toml"],
             vec!["ledger", "verify", "--output-only", "c.toml"],

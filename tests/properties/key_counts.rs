@@ -3,6 +3,7 @@
 
 mod caps;
 mod quantiles;
+mod running;
 mod unlisted;
 mod variance;
 

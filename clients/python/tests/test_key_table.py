@@ -185,6 +185,10 @@ def test_it_shows_its_rows_and_what_is_left_out() -> None:
     assert "6 keys>" in repr(f) and repr(TABLE) == "<KeyTable of users, records, sum, mean of 6 keys>"
     html = f._repr_html_()
     assert "at most 2 keys of a window, with at most 3 records in each" in html
+    running = Synopsis.from_json(
+        {**CASE["synopsis"], "panes": {"over": "cumulative", "newest": CASE["synopsis"]["window"], "step": 0}}
+    )
+    assert "at most 2 keys of each window that is added up, with" in running.key_table().left_out
     assert "Lin\u00f3pe &quot;air&quot;" in html and "±" in html and "its error unknown" in html
 
 

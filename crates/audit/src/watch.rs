@@ -108,6 +108,10 @@ impl Target for WatchedTarget {
         self.inner.is_sum()
     }
 
+    fn adds_up(&self) -> bool {
+        self.inner.adds_up()
+    }
+
     fn cost(&self) -> EvaluationCost {
         self.inner.cost()
     }

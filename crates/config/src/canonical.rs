@@ -308,6 +308,10 @@ pub fn release_identity(settings: &WorkerSettings, release: &ReleaseSettings) ->
         // The epsilon makes the noise. What it is charged has become less, which is no reason to start again.
         about["price"] = json!(Payment::converted_from(epsilon).charged_price());
     }
+    if release.function.keyed_counts().is_some() {
+        // A table is one sum of all keys: with other keys its rows are others.
+        about["keys"] = keys_text(settings);
+    }
     let about = json!([
         about,
         windows.origin(),

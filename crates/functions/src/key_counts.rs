@@ -56,6 +56,16 @@ pub enum CountedStatistic {
     Caps,
 }
 
+impl CountedStatistic {
+    /// Returns whether the numbers of several windows add up to one of all of them, the caps of a unit in each window by itself.
+    fn adds_up(self) -> bool {
+        matches!(
+            self,
+            CountedStatistic::Records | CountedStatistic::Values | CountedStatistic::Sums
+        )
+    }
+}
+
 /// A statistic, and its part of the price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StatisticShare {
@@ -281,6 +291,13 @@ impl Target for KeyCounts {
             }
         }
         Exact::new(values)
+    }
+
+    /// Of records and sums; a user of two windows is one user of both, and not two.
+    fn adds_up(&self) -> bool {
+        self.statistics
+            .iter()
+            .all(|scaled| scaled.statistic.adds_up())
     }
 
     /// Whatever the cap on the records of a unit is: keys and records of a key have caps of their own.

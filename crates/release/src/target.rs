@@ -68,6 +68,12 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns whether the values of several windows may be added up, each bounded by itself, and still be what the shape says: those
+    /// of a sum over records, and those of a table whose caps hold in each of the windows.
+    fn adds_up(&self) -> bool {
+        self.is_sum()
+    }
+
     /// The most that one evaluation can take, whatever the records are.
     fn cost(&self) -> EvaluationCost {
         EvaluationCost::default()

@@ -549,6 +549,9 @@ impl<'s> PublicQuantities<'s> {
         // The long run: a filter settles, and a sum continues past its horizon.
         counts.push(last.saturating_mul(10));
         let fresh = series.deviation(values, 0);
+        if let Some(lines) = self.sums_by_key_in_words(series, &counts) {
+            return lines;
+        }
         let mut lines = vec![
             "the noise above is that of the first synopsis; the largest standard deviation on a value so far, in largest effects of a \
              unit:".to_owned(),
@@ -563,6 +566,38 @@ impl<'s> PublicQuantities<'s> {
             )
         }));
         lines
+    }
+
+    /// The same of a table by key, in its own unit; `None` of other functions.
+    fn sums_by_key_in_words(
+        &self,
+        series: &CalibratedSeries,
+        counts: &[u64],
+    ) -> Option<Vec<String>> {
+        let Basis::Keys(_) = self.release.shape().basis else {
+            return None;
+        };
+        let values = self.release.shape().value_count();
+        let fresh = series.deviation(values, 0);
+        let price = self.release.payment.mechanism_price();
+        let within = self.half_widths_at(price).ok()?.middle;
+        let mut lines = vec![
+            "the errors above are those of the first sum; the largest so far:".to_owned(),
+            format!(
+                "  {:<10} {:<12} relative to the first",
+                "windows",
+                self.first_key_reading()
+            ),
+        ];
+        for count in counts {
+            let times = self.worst_deviation(series, *count) / fresh;
+            lines.push(format!(
+                "  {count:<10} {:<12} {} times",
+                format!("± {}", three_digits(within * times)),
+                three_digits(times)
+            ));
+        }
+        Some(lines)
     }
 
     /// Half the width of the band for noise of this scale, in grid units.

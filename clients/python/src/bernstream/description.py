@@ -74,6 +74,8 @@ class Description:
     #: The kernel of the posterior, if the description names one.
     prior: Optional[Kernel]
     window: tuple[datetime, datetime]
+    #: Whether it is a sum of windows that each have noise and caps of their own.
+    is_running_sum: bool
     key: Optional[str]
     #: The columns that a key has a part of each of; none where keys are one column.
     key_columns: tuple[str, ...]
@@ -139,6 +141,7 @@ def check(document: Mapping[str, Any]) -> Description:
         form_error=form_error,
         prior=_prior(kind, about, axes),
         window=(span.time("start"), span.time("end")),
+        is_running_sum=isinstance(panes := document.get("panes"), Mapping) and panes.get("step") is not None,
         key=key,
         key_columns=key_columns_of(fields, basis),
     )

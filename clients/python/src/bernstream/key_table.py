@@ -60,6 +60,7 @@ class KeyTable:
             raise SynopsisError(f"it holds a {about.kind}, and no table by key: only those with the target 'counts' do")
         self._law, self._scale, self._keys = about.noise.law, about.noise.scale, about.basis.keys
         self._counted, self._key_columns = about.counted, about.key_columns
+        self._capped = "each window that is added up" if about.is_running_sum else "a window"
         self._range = (0.0, 1.0) if about.counted.value is None else about.counted.value
         columns = about.basis.columns
         self._units = {column.statistic: column.unit for column in columns}
@@ -102,7 +103,7 @@ class KeyTable:
         records = f", with at most {most} records in each" if most is not None and most > 1 else ""
         if most is None and self._counted.quantiles is not None:
             records = ", with the mean of its values in each"
-        return f"what a unit has beyond its caps: it counts in at most {keys} of a window{records}"
+        return f"what a unit has beyond its caps: it counts in at most {keys} of {self._capped}{records}"
 
     @property
     def dropped(self) -> Optional[Estimate]:

@@ -124,7 +124,7 @@ impl ReleaseDraft {
     /// The windows of correlated noise; none for a single pane, and for functions that are no sums.
     fn summed_windows(&self, over: WindowKind) -> Option<continual::SeriesKind> {
         over.noise_windows()
-            .filter(|_| self.function.get_ref().target.is_sum())
+            .filter(|_| over.is_sum_of_panes(&*self.function.get_ref().target))
     }
 
     /// The sensitivity and the number of values of every function; `None` if one has no sensitivity.

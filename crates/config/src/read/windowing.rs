@@ -9,6 +9,7 @@ use crate::settings::{Calibration, WindowKind};
 use crate::text::{Checked, Document, Spanned, values};
 use bernstream_noise::continual;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
+use bernstream_synopsis::description::KeyedCounts;
 
 /// `windows` of a release, on the grid of `schedule`.
 pub fn read_windowing(
@@ -73,18 +74,18 @@ fn cumulative(
     }
 }
 
-/// Checks that a sum over panes is possible: only sums over records with one function for all panes have correlated noise.
-/// Other functions are evaluated on the records of all panes together, and charge each pane again.
+/// Checks that a sum over panes is possible: only sums with one function for all panes have correlated noise. Other functions are
+/// evaluated on the records of all panes together, and charge each pane again; the last several panes of a table by key are, too.
 fn can_be_summed(
     document: &mut Document<'_>,
     draft: &ReleaseDraft,
     written: &Spanned<file::WrittenWindowKind>,
     kind: WindowKind,
 ) -> Checked<()> {
-    if !draft.function.get_ref().target.is_sum() {
+    let function = draft.function.get_ref();
+    if !kind.is_sum_of_panes(&*function.target) {
         if let WindowKind::Cumulative { .. } = kind {
-            let what = "is only for sums over records: densities, cells, moments and expressions";
-            let hint = r#"use "tumbling", or { hopping = "24h" }"#;
+            let SumRefusal { what, hint } = sum_refusal(function.keyed_counts());
             return Err(document.fault(written.span(), what, hint));
         }
         return Ok(());
@@ -101,6 +102,43 @@ fn can_be_summed(
         return Err(document.fault(calibration.span(), what, hint));
     }
     Ok(())
+}
+
+/// The reason why a function has no sums that go on for ever, and what to do.
+struct SumRefusal {
+    what: &'static str,
+    hint: &'static str,
+}
+
+/// The refusal of a function that is no sum: `counts` are told where it is a table by key.
+fn sum_refusal(counts: Option<&KeyedCounts>) -> SumRefusal {
+    if has_part(counts, "ranges") {
+        return SumRefusal {
+            what: "is not for quantiles: they are of the values of a window, where a user has one value, and values of several windows do not add up",
+            hint: r#"use "tumbling", or { hopping = "7d" }, which is computed anew for each window"#,
+        };
+    }
+    if has_part(counts, "users") {
+        return SumRefusal {
+            what: "is not for users: somebody in two windows is one user of both, so users of windows do not add up",
+            hint: r#"remove "users" from `of`, or use { hopping = "7d" }, which counts each user once and pays for every window anew"#,
+        };
+    }
+    if has_part(counts, "caps") {
+        return SumRefusal {
+            what: "is not for told caps: somebody in two windows would count in both, with the keys of each by itself",
+            hint: "remove `caps`, or tell them in a tumbling release of their own",
+        };
+    }
+    SumRefusal {
+        what: "is only for sums over records: densities, cells, moments and expressions, and records, sums and means by key",
+        hint: r#"use "tumbling", or { hopping = "24h" }"#,
+    }
+}
+
+/// Tests that a table by key has something that a part of the price is for.
+fn has_part(counts: Option<&KeyedCounts>, of: &str) -> bool {
+    counts.is_some_and(|counts| counts.parts.iter().any(|part| part.of == of))
 }
 
 /// Number of panes that make up the length `text`; none if that is not a positive multiple of `pane`.

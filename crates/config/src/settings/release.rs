@@ -65,7 +65,7 @@ impl ReleaseSettings {
 
     /// Returns whether it is a sum over several panes, with noise that is correlated from one to the next.
     pub fn is_sum_of_panes(&self) -> bool {
-        self.window_kind != WindowKind::Tumbling && self.function.target.is_sum()
+        self.window_kind.is_sum_of_panes(&*self.function.target)
     }
 
     /// Number of panes that a window charges: those that it is computed from, but a sum over panes charges the newest alone.

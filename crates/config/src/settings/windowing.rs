@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use bernstream_noise::continual;
+use bernstream_release::Target;
 
 /// The windows that a synopsis covers; the windows of the grid are its panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +24,16 @@ impl WindowKind {
             WindowKind::Tumbling => None,
             WindowKind::Hopping { panes } => Some(continual::SeriesKind::Hopping { panes }),
             WindowKind::Cumulative { .. } => Some(continual::SeriesKind::Cumulative),
+        }
+    }
+
+    /// Returns whether windows of this kind are sums over panes of a function, with noise that is correlated from one to the next. The last
+    /// several panes of a table by key are no sum: its caps are for all of them together.
+    pub fn is_sum_of_panes(self, target: &dyn Target) -> bool {
+        match self {
+            WindowKind::Tumbling => false,
+            WindowKind::Hopping { .. } => target.is_sum(),
+            WindowKind::Cumulative { .. } => target.adds_up(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 import { isLocation, sortedRows } from "./keytable.js";
 import { records } from "./names.js";
-import { either, plural, plusMinus, rounded, span } from "./words.js";
+import { either, instant, plural, plusMinus, rounded, span } from "./words.js";
 
 /** The only row where no key is declared. */
 const ALL = "(all)";
@@ -57,11 +57,16 @@ export function barScale(rows, reading) {
   return max > min ? { min, max } : { min, max: min + 1 };
 }
 
+/** What a table is of: a window, or everything since a running sum began. */
+function covered({ window: { start, end }, panes }) {
+  return panes?.over === "cumulative" ? `since ${instant(start)}, until ${instant(end)}` : `window ${span(start, end)}`;
+}
+
 /** Which key has most, as far as the noise allows to say so. */
 export function ofKeys(meta, rows, reading) {
   const name = readingName(meta, reading);
   const [first, ...others] = rows;
-  const window = `window ${span(meta.window.start, meta.window.end)}`;
+  const window = covered(meta);
   if (others.length === 0) return `${first.name}, ${name}: ${first.words}, ${first.interval}; ${window}.`;
   if (first.isFaint) return `${plural(rows.length, "key")}, ${name}: all are ${first.ends ? "below the noise" : "unknown"}; ${window}.`;
   const rivals = others.filter(({ ends }) => ends && ends[1] >= first.ends[0]);
@@ -80,8 +85,9 @@ export function capsInWords(meta) {
   const isRecord = meta.privacy.unit === "record";
   const isOfMeans = meta.target.counts.quantiles && !isRecord;
   const most = isOfMeans ? ", with the mean of its values in each" : records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
+  const window = meta.panes?.step === undefined ? "a window" : "each window that is added up";
   const counts = isRecord ? "A record counts once"
-    : `A user counts in at most ${plural(keys, "key")} of a window${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is${meta.basis.keys.units ? " of one key" : ""}`;
+    : `A user counts in at most ${plural(keys, "key")} of ${window}${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is${meta.basis.keys.units ? " of one key" : ""}`;
   return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;
 }
 
