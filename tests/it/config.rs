@@ -332,6 +332,59 @@ fn every_mistake_in_counts_is_told_in_its_place() {
     }
 }
 
+/// Records and sums of windows add up; users, and how many keys they have, do not.
+#[test]
+fn cumulative_tables_by_key_are_of_what_adds_up() {
+    let revenue = include_str!("../../config/revenue.toml");
+    let (head, rest) = revenue.split_once("[release.counts]").unwrap();
+    let (_, tail) = rest.split_once("[output").unwrap();
+    let value = "value = { column = \"amount\", min = 0, max = 500, outside = \"clamp\" }";
+    let records = "max_keys = 3\nmax_records = 2";
+    let is_not = |what: &str| Some(format!("release.windows: is not for {what}"));
+    for (counts, fault) in [
+        (format!("of = [\"records\"]\n{records}"), None),
+        (
+            format!("of = [\"records\", \"sum\", \"mean\"]\n{records}\n{value}"),
+            None,
+        ),
+        (
+            format!("of = [\"sum\"]\nmax_keys = 3\n{value}\nper_user = {{ min = 0, max = 300 }}"),
+            None,
+        ),
+        ("of = [\"users\"]\nmax_keys = 3".to_owned(), is_not("users")),
+        (
+            format!("of = [\"users\", \"records\"]\n{records}"),
+            is_not("users"),
+        ),
+        (
+            format!("of = [\"records\"]\n{records}\ncaps = {{}}"),
+            is_not("told caps"),
+        ),
+    ] {
+        let windows = [
+            ("windows = { cumulative = \"30d\" }", fault),
+            ("windows = { hopping = \"7d\" }", None),
+        ];
+        for (windows, fault) in windows {
+            let head = head.replace("title = \"Revenue by merchant\"", windows);
+            // Seven windows of a hopping table pay for each day.
+            let head = head.replacen("epsilon = 1.0", "epsilon = 7.0", 1);
+            let text = format!("{head}[release.counts]\n{counts}\n[output{tail}");
+            match (WorkerSettings::parse(&text, "f"), fault) {
+                (Ok(settings), None) => {
+                    let is_sum = windows.contains("cumulative");
+                    assert_eq!(settings.releases[0].is_sum_of_panes(), is_sum, "{counts}");
+                }
+                (Err(told), Some(fault)) => {
+                    let told = told.to_string();
+                    assert!(told.contains(&fault), "{counts}: {told}");
+                }
+                (parsed, fault) => panic!("{counts} {windows}: {fault:?} {parsed:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn every_mistake_in_quantiles_is_told_in_its_place() {
     let delays = include_str!("../../config/flights-quantiles.toml");

@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use crate::running_sums::Place;
 
 const HOUR: i64 = 3_600_000_000;
-/// Hours of all visits: a day and a part of the next one.
+/// Hours of all visits: fifteen periods of a user.
 const HOURS: i64 = 30;
 /// Most visits of a user and key that count in an hour.
 const CAP: usize = 2;
@@ -82,14 +82,14 @@ fn write_settings(place: &Place, hours: i64, keys: &str, privacy: &str, releases
 }
 
 const USERS: &str =
-    "unit = { user = { column = \"user\", type = \"integer\", per = \"1d\" } }\nrho = 5000000";
+    "unit = { user = { column = \"user\", type = \"integer\", per = \"2h\" } }\nrho = 1000";
 
-/// So large a price that the noise is far below one record, and a wrong sum shows.
+/// So large a price that the noise is a few records, and a wrong sum shows.
 const MEANS: &str = r#"
 [[release]]
 name = "means"
 windows = { cumulative = "100h" }
-rho = 100000
+rho = 200
 noise = "gaussian"
 [release.counts]
 of = ["records", "sum", "mean"]
@@ -102,7 +102,7 @@ const SUMS_OF_USERS: &str = r#"
 [[release]]
 name = "sums"
 windows = { cumulative = "100h" }
-epsilon = 20000
+epsilon = 250
 [release.counts]
 of = ["records", "sum"]
 max_keys = 3
@@ -159,12 +159,22 @@ fn assert_kept(synopsis: &Synopsis, visits: &[Visit], hours: Range<i64>) {
         }
         for (reading, exact) in expected {
             let found = estimate(synopsis, key, reading);
-            // A sum is told in tens: its noise is that of ten records.
-            let most = if reading == KeyReading::Sum { 5.0 } else { 0.5 };
+            let Some(interval) = found.interval else {
+                assert!(reading == KeyReading::Mean && hours.end - hours.start < 3);
+                continue;
+            };
+            // More than five deviations, which are small.
+            let half_width = (interval.upper - interval.lower) / 2.0;
             assert!(
-                (found.value - exact).abs() < most,
+                (found.value - exact).abs() < 2.7 * half_width,
                 "{key} {hours:?} {reading:?}: {found:?} {exact}"
             );
+            let most = if reading == KeyReading::Sum {
+                30.0
+            } else {
+                4.0
+            };
+            assert!(half_width < most, "{key} {hours:?} {reading:?}: {found:?}");
         }
     }
 }

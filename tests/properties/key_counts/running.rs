@@ -48,13 +48,13 @@ fn unit_in(period: u64, row: &Record) -> (&'static str, i64) {
     (row.user.expect("a user"), time.div_euclid(period as i64))
 }
 
-/// Two users, each time, two keys.
+/// A user at each time, and another one at some of them, of two keys each.
 fn atoms_of_panes() -> Vec<Record> {
     let mut atoms = Vec::new();
-    for user in ["u", "v"] {
-        for time in TIMES {
-            atoms.push(row(user, time, 0, 10.0));
-            atoms.push(row(user, time, 1, -10.0));
+    for (user, times) in [("u", &TIMES[..]), ("v", &TIMES[..2])] {
+        for time in times {
+            atoms.push(row(user, *time, 0, 10.0));
+            atoms.push(row(user, *time, 1, -10.0));
         }
     }
     atoms
@@ -112,8 +112,8 @@ fn no_unit_changes_a_pane_of_its_period_by_more_than_is_claimed() {
         let rules = rules_of_period(period);
         for caps in CAPS {
             let counting = counting(caps);
-            // As many rows as reach a claim, and one in each pane.
-            let most = (caps.keys * caps.records).max(3) as usize;
+            // Two rows of a key reach the bound of a sum; and one in each pane.
+            let most = (2 * caps.keys as usize).max(PANES);
             let mut tables = BTreeMap::new();
             for stream in streams(atoms.len(), most) {
                 let rows = chosen(&atoms, &stream);
@@ -402,6 +402,47 @@ fn intervals_of_running_sums_hold_early_and_late_and_larger_noise_is_found_out()
                     "{law:?} {shares:?} {name:?}: {part}"
                 );
                 assert!(larger < 0.935, "{law:?} {shares:?} {name:?}: {larger}");
+            }
+        }
+    }
+}
+
+/// Running sums of users: a window of each meets two days, so each day pays twice.
+const SUMS_OF_A_USER: [&str; 2] = [
+    r#"rho = 10
+[release]
+name = "counts"
+rho = 0.5
+noise = "gaussian"
+windows = { cumulative = "8d" }
+counts = { of = ["records", "mean"], max_keys = 2, max_records = 3, value = { column = "amount", min = -5, max = 10, outside = "clamp" } }"#,
+    r#"epsilon = 10
+[release]
+name = "counts"
+epsilon = 1
+windows = { cumulative = "8d" }
+counts = { of = ["sum"], max_keys = 3, value = { column = "amount", min = -5, max = 10, outside = "drop" }, per_user = { min = -10, max = 25 } }"#,
+];
+
+/// Through the worker's own steps: streams with a unit more or less, whose sums differ by what their panes do.
+#[test]
+fn an_audit_replays_running_sums_and_comes_near_their_claims() {
+    for release in SUMS_OF_A_USER {
+        let settings = audited(USER, release, COUNTRIES);
+        let sound = plan_of(&settings);
+        assert!(sound.releases[0].series.is_some());
+        for (plan, is_sound) in [(&sound, true), (&with_half(&sound, half_change), false)] {
+            let subject = subject(&settings, plan);
+            let mut pairs = neighbours::neighbouring_pairs(&subject);
+            pairs.truncate(REPLAYED);
+            let report = run_pairs(&subject, &pairs, 1, || true).expect("replays");
+            assert!(report.violations.is_empty(), "{:?}", report.violations);
+            assert_eq!(report.beyond.is_empty(), is_sound, "{:?}", report.beyond);
+            if is_sound {
+                let (place, largest) = report.largest.iter().next().expect("a change");
+                let part = largest.share_of_declared();
+                println!("{place:?}: {part:.4} of the claim by {:?}", largest.pair);
+                assert!(part > 0.99, "{largest:?}");
             }
         }
     }
