@@ -202,7 +202,7 @@ fn a_user_in_every_pane_of_a_period_changes_the_sum_by_all_that_is_claimed() {
     }
 }
 
-/// A running sum by day and hour, or by days alone; `PRICE` and `UNIT` are filled in.
+/// A running sum of hours; `UNIT` and `CAPS` are filled in.
 const SETTINGS: &str = r#"
 pipeline = "running"
 [input]
@@ -244,7 +244,7 @@ fn the_noise_of_a_running_sum_is_made_for_all_panes_of_a_period() {
             "max_keys = 2, max_records = 2,",
             24,
         ),
-        // Half an hour longer than a day: it meets 25 hours, or a half, 24 and a half.
+        // Half an hour longer than a day: it meets 25 hours, one of them in part.
         (
             r#"{ user = { column = "user", per = "1470m" } }"#,
             "max_keys = 2, max_records = 2,",
