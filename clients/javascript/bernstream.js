@@ -2777,7 +2777,8 @@ function droppedShare(bins, units, cap, halfWidth) {
   const lower = pairsOf(bins.map(({ least, most }) => (most <= cap ? most : least)), units, cap);
   const upper = pairsOf(bins.map(({ least, most }) => (most <= cap ? least : most)), units, cap);
   const [low, high] = [lower, upper].map(({ dropped, all, squares }) => fieller(dropped, all, halfWidth, squares));
-  const pointwise = low && high ? [inside(low[0]), inside(high[1])] : null;
+  // A number of units below 0 turns the two around.
+  const pointwise = low && high ? [inside(Math.min(low[0], high[0])), inside(Math.max(low[1], high[1]))] : null;
   if (!(middle.all > 0)) return { value: null, pointwise };
   // Noise of the last bin can put the value, which takes the middle there, outside of ends that take other numbers.
   return { value: inside(inside(middle.dropped / middle.all), pointwise ?? [0, 1]), pointwise };

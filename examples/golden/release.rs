@@ -7,7 +7,7 @@ use bernstream_noise::Mechanism;
 use bernstream_noise::noise::Generator;
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec, Record};
-use bernstream_release::window::{CountedKeys, KeyCounting, KeyTotals};
+use bernstream_release::window::{CountedKeys, KeyCounting, KeyTotals, RECORD_GRAINS};
 use bernstream_synopsis::Adjacency;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::band::Band;
@@ -19,7 +19,6 @@ use bernstream_synopsis::description::{
 };
 use bernstream_synopsis::form_error;
 use bernstream_synopsis::grid::Span;
-use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::told_caps::UnitBin;
 use rand::rngs::ChaCha12Rng;
@@ -292,7 +291,7 @@ pub fn carriers() -> Vec<String> {
 fn carrier_totals(counting: &KeyCounting) -> Vec<KeyTotals> {
     let mut totals = Vec::new();
     for carrier in &CARRIERS {
-        let grains = i128::from(carrier.records) * i128::from(GRAINS);
+        let grains = i128::from(carrier.records) * i128::from(RECORD_GRAINS);
         let mean = (carrier.mean * grains as f64).round() as i128;
         // Values are spread evenly around the mean, as far as the nearer end of the value, or half as far.
         let [low, middle, high] = if counting.keeps_squares {

@@ -168,7 +168,7 @@ fn the_bytes_of_a_partial_are_those_of_their_version() {
         .collect();
     assert_eq!(
         (bernstream_release::window::VERSION, digest.as_str()),
-        (2, "e2de800055fb5d48")
+        (3, "e2de800055fb5d48")
     );
 }
 
@@ -200,7 +200,7 @@ fn the_bytes_of_counts_by_key_are_those_of_their_version() {
         .collect();
     assert_eq!(
         (bernstream_release::window::VERSION, digest.as_str()),
-        (2, "4766a358637ad49a")
+        (3, "5eff4b626ba03698")
     );
 }
 

@@ -84,6 +84,8 @@ test("the share that a cap drops holds wherever in their bins units are", () => 
     near(upper, Math.max(...shares));
     assert.ok(lower <= value && value <= upper, `${cap}: ${value}`);
   }
+  const { value, pointwise: [lower, upper] } = parse(told([[1, 1], [2, 2], [3, 3], [4, 4], [5, 11]], [0, 0, 0, 300, -50], { cap: 3, keys })).keyTable().dropped;
+  assert.ok(lower < 0.1 && upper > 0.2 && lower <= value && value <= upper, `${lower} to ${upper}`);
   // Without units nothing is known, and in noise that may be all of them no interval.
   assert.deepEqual(parse(told([[1, 1], [2, 2]], [-1, 0])).keyTable().dropped, { value: null, pointwise: null });
   assert.deepEqual(parse(told([[1, 1], [2, 2]], [3, 1], { unit: 100 })).keyTable().dropped, { value: 0.2, pointwise: null });

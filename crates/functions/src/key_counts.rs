@@ -12,7 +12,7 @@
 //!
 //! A unit is in at most `max_keys` keys of the window ([`KeyCounting`]), and what it has there depends on its own records alone. A
 //! unit more or less changes in each of them users by at most 1, records by at most `max_records`, the grains of a value together
-//! by `2^20` times that, and a bounded sum by [`UnitSum::STEPS`](bernstream_release::window::UnitSum::STEPS). So with `g_i` the grid units
+//! by [`RECORD_GRAINS`] times that, and a bounded sum by [`UnitSum::STEPS`](bernstream_release::window::UnitSum::STEPS). So with `g_i` the grid units
 //! of the largest change of statistic `i`, the 1-norm is at most `max_keys sum_i g_i`, the 2-norm `sqrt(max_keys sum_i g_i^2)`: grains are
 //! not negative, so their 2-norm is no larger than their sum. Nothing is rounded. A record that is replaced stays in its key: it
 //! may become valid, which changes its records by 1, or move its value, which takes the grains of one record away and adds as many, `2` records in the 1-norm and `sqrt
@@ -29,9 +29,8 @@ use bernstream_release::builtin::Builtin;
 use bernstream_release::error::TargetError;
 use bernstream_release::target::{Target, root_rounded_up};
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream_release::window::{KeyCounting, KeyTotals, UnitSum};
+use bernstream_release::window::{KeyCounting, KeyTotals, RECORD_GRAINS, UnitSum};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
-use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::law::Norm;
 use bernstream_synopsis::shape::{Basis, KeyBasis, KeyColumn, KeyStatistic, Shape};
 use bernstream_synopsis::told_caps::UnitCounts;
@@ -150,7 +149,7 @@ impl KeyCounts {
             | CountedStatistic::Records
             | CountedStatistic::Ranges
             | CountedStatistic::Caps => 1.0,
-            CountedStatistic::Values => 1.0 / GRAINS as f64,
+            CountedStatistic::Values => 1.0 / RECORD_GRAINS as f64,
             CountedStatistic::Sums => self.counting.sum.as_ref().map_or(1.0, UnitSum::step),
         }
     }
@@ -196,7 +195,7 @@ fn largest_change(statistic: CountedStatistic, counting: &KeyCounting) -> u64 {
     match statistic {
         CountedStatistic::Users | CountedStatistic::Ranges | CountedStatistic::Caps => 1,
         CountedStatistic::Records => records,
-        CountedStatistic::Values => records * GRAINS,
+        CountedStatistic::Values => records * RECORD_GRAINS,
         CountedStatistic::Sums => UnitSum::STEPS.unsigned_abs(),
     }
 }

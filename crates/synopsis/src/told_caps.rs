@@ -247,8 +247,9 @@ fn dropped_share(bins: &[UnitBin], counts: &[f64], cap: u32, half_width: f64) ->
     let interval = match (least, most) {
         (Some(least), Some(most)) => Some(
             ConfidenceInterval {
-                lower: least.lower,
-                upper: most.upper,
+                // A number of units below 0 turns the two around.
+                lower: least.lower.min(most.lower),
+                upper: least.upper.max(most.upper),
             }
             .clamped(0.0, 1.0),
         ),
@@ -403,5 +404,20 @@ mod tests {
             );
             assert!((least..=most).contains(&found.value), "{cap}: {found:?}");
         }
+    }
+
+    #[test]
+    fn ends_are_in_order_where_noise_makes_a_number_of_units_negative() {
+        let bins = unit_bins(32, 1000, 3);
+        let mut counts = vec![0.0; bins.len()];
+        counts[3] = 3000.0;
+        *counts.last_mut().expect("bins") = -4.0;
+        let found = dropped_share(&bins, &counts, 3, 1.96);
+        let interval = found.interval.expect("pairs");
+        assert!(
+            interval.lower < 0.1 && 0.23 < interval.upper,
+            "{interval:?}"
+        );
+        assert!((interval.lower..=interval.upper).contains(&found.value));
     }
 }

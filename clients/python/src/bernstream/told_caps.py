@@ -20,8 +20,10 @@ def dropped_share(bins: Sequence[tuple[int, int]], counts: Array, cap: int, fact
     dropped, pairs = np.maximum(middle - cap, 0.0) @ counts, middle @ counts
     value = float(np.clip(dropped / pairs, 0.0, 1.0)) if pairs > 0.0 else math.nan
     # The share falls with the keys of a unit that loses none, and rises with those of others; a bin has units of one kind only.
-    lower, _ = _interval(np.where(whole, most, least), counts, cap, factor)
-    _, upper = _interval(np.where(whole, least, most), counts, cap, factor)
+    low = _interval(np.where(whole, most, least), counts, cap, factor)
+    high = _interval(np.where(whole, least, most), counts, cap, factor)
+    # A number of units below 0 turns the two around.
+    lower, upper = np.minimum(low.lower, high.lower), np.maximum(low.upper, high.upper)
     if math.isnan(lower) or math.isnan(upper):
         return Estimate(value, Bounds(math.nan, math.nan))
     ends = Bounds(float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0)))

@@ -22,4 +22,6 @@ pub use router::LONGEST_UNIT;
 pub use rules::{Cap, DomainAxis, OutsideRule, RecordLabel, ReleaseInput, WindowRules};
 pub use state::WindowStore;
 pub use sum::bytes_held;
-pub use unit_keys::{CountedKeys, KeyCounting, KeyTotals, MOST_RECORDS, RankKey, UnitSum};
+pub use unit_keys::{
+    CountedKeys, KeyCounting, KeyTotals, MOST_RECORDS, RECORD_GRAINS, RankKey, UnitSum,
+};

@@ -11,7 +11,6 @@ use siphasher::sip::SipHasher24;
 
 use super::accumulator::LABEL;
 use super::open::UnitKey;
-use bernstream_synopsis::histogram::GRAINS;
 use bernstream_synopsis::key_quantiles::RankGrid;
 use bernstream_synopsis::told_caps::UnitBin;
 
@@ -57,6 +56,10 @@ impl KeyCounting {
 /// Most records of a unit and key that can count.
 pub const MOST_RECORDS: u32 = 1 << 20;
 
+/// Grains of a record that is divided between the bounds of its value: one for each step of a label, so that nothing is rounded where every
+/// record counts.
+pub const RECORD_GRAINS: u64 = 1 << 31;
+
 /// Bounds of the sum of the values of one unit and key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitSum {
@@ -70,7 +73,7 @@ pub struct UnitSum {
 
 impl UnitSum {
     /// Steps of the larger bound: a sum is a whole number of steps.
-    pub const STEPS: i64 = 1 << 20;
+    pub const STEPS: i64 = 1 << 31;
 
     /// One step in natural units.
     pub fn step(&self) -> f64 {
@@ -196,16 +199,16 @@ impl<S: KeptSquares> KeptKey<S> {
     }
 
     /// The grains of so many of its records at the lower end of the value, in the middle and at the upper end: none is negative, and all
-    /// together are `2^20` a record. Without squares there are none in the middle.
+    /// together are [`RECORD_GRAINS`] a record. Without squares there are none in the middle.
     fn grains(&self, counting: &KeyCounting, counted: u32) -> [i128; 3] {
-        let all = u128::from(counted) * u128::from(GRAINS);
+        let all = u128::from(counted) * u128::from(RECORD_GRAINS);
         let largest = i128::from(self.largest_labels());
         let above = (i128::from(self.bounded_labels()) + largest).unsigned_abs();
-        // At most 2^40 grains times 2^63.
+        // At most 2^51 grains times 2^63.
         let mean = all * above / (2 * largest.unsigned_abs()).max(1);
         let [low, middle, high] = if counting.keeps_squares {
             let most = self.largest_squares();
-            // At most 2^40 grains times 2^64.
+            // At most 2^51 grains times 2^64.
             let square = all * u128::from(self.squares.sum().min(most)) / u128::from(most).max(1);
             // A number from 0 to 1 is at least its square, which is at least twice the number less 1.
             let square = square.clamp((2 * mean).saturating_sub(all), mean);
@@ -246,7 +249,7 @@ pub struct KeyTotals {
     pub users: i128,
     /// Records, of each unit at most [`KeyCounting::max_records`].
     pub records: i128,
-    /// These records in grains, `2^20` a record, divided between the bounds of the value: `high` has `y = (value - min) / (max - min)` of
+    /// These records in grains, [`RECORD_GRAINS`] a record, divided between the bounds of the value: `high` has `y = (value - min) / (max - min)` of
     /// them, `low` the rest, and `middle` none. The value of a unit is its mean. With [`KeyCounting::keeps_squares`] `high` has `y^2` of
     /// them, `middle` `2 y (1 - y)` and `low` `(1 - y)^2`, each in the mean over the unit.
     pub low: i128,
@@ -263,9 +266,9 @@ impl KeyTotals {
     /// can have: sums of those that are taken never overflow.
     pub(super) fn of_records([low, middle, high]: [i128; 3]) -> Option<Self> {
         let grains = low.checked_add(middle)?.checked_add(high)?;
-        let records = grains / i128::from(GRAINS);
+        let records = grains / i128::from(RECORD_GRAINS);
         let are_parts = low >= 0 && middle >= 0 && high >= 0;
-        let is_whole = are_parts && grains == records * i128::from(GRAINS);
+        let is_whole = are_parts && grains == records * i128::from(RECORD_GRAINS);
         let can_be_read = (1..=i128::from(i64::MAX)).contains(&records);
         (is_whole && can_be_read).then_some(KeyTotals {
             records,
