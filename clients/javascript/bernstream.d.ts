@@ -176,8 +176,8 @@ export class KeyTable {
   shares(...columns: string[]): ({ key: string; parts?: { [column: string]: string } } & { records?: Estimate; sum?: Estimate })[];
   /** The share of all pairs of a unit and a key of it that `max_keys` drops; null where caps are not told. */
   readonly dropped: Estimate | null;
-  /** The numbers of units with so many keys, before the cap; null where caps are not told. */
-  readonly units: ({ least: number; most: number } & Estimate)[] | null;
+  /** The numbers of units with so many keys, before the cap, and the share that a cap of `most` keys would drop; null where caps are not told. */
+  readonly units: ({ least: number; most: number; dropped: Estimate } & Estimate)[] | null;
   /**
    * The least value that `part` of the values of a key lie up to, any part above 0 and below 1. Only of tables that count ranges of a value,
    * which those with quantiles do.

@@ -2915,12 +2915,19 @@ export class KeyTable {
     return droppedShare(bins, units, cap, this.#halfWidth([unit]));
   }
 
-  /** The numbers of units with so many keys, before the cap: `[{ least, most, value, pointwise }, ..]`; null where caps are not told. */
+  /**
+   * The numbers of units with so many keys, before the cap, and the share that a cap of `most` keys would drop:
+   * `[{ least, most, value, pointwise, dropped }, ..]`; null where caps are not told.
+   */
   get units() {
     if (!this.#told) return null;
     const { bins, unit, units } = this.#told;
     const halfWidth = this.#halfWidth([unit]);
-    return bins.map(({ least, most }, i) => ({ least, most, value: units[i], pointwise: [units[i] - halfWidth, units[i] + halfWidth] }));
+    const ofBin = ({ least, most }, i) => {
+      const dropped = droppedShare(bins, units, most, halfWidth);
+      return { least, most, value: units[i], pointwise: [units[i] - halfWidth, units[i] + halfWidth], dropped };
+    };
+    return bins.map(ofBin);
   }
 
   /** The rows of the keys with the same parts in these columns, in the order of the first of each. */

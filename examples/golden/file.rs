@@ -368,9 +368,15 @@ fn rows_of_keys(case: &Case) -> Value {
     }
     if let Some(told) = case.synopsis.told_caps() {
         let mut units = Vec::new();
-        for ToldBin { bin, estimate } in &told.units {
+        for ToldBin {
+            bin,
+            estimate,
+            dropped,
+        } in &told.units
+        {
             let mut entry = written_estimate(estimate);
             extend(&mut entry, json!(bin));
+            entry["dropped"] = written_estimate(dropped);
             units.push(entry);
         }
         keys["caps"] = json!({ "dropped": written_estimate(&told.dropped), "units": units });

@@ -9,6 +9,7 @@ use crate::cli::figures::above_noise;
 use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
 use bernstream_synopsis::key_table::{CountedTable, KeyMargin, KeyReading, KeyRow, KeyShares};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+use bernstream_synopsis::told_caps::{CapReading, ToldBin};
 use bernstream_synopsis::{Synopsis, SynopsisError};
 
 /// Name of the only row where no key is declared.
@@ -170,7 +171,28 @@ pub fn told_caps_in_words(synopsis: &Synopsis) -> String {
             format!("how much max_keys = {cap} drops is unknown: the noise of this window hides it")
         }
     };
-    format!("{share}\n")
+    format!("{share}\n{}", other_caps_in_words(&told))
+}
+
+/// What other caps would drop, of those whose share is known; the last bin ends at all keys, of which none is dropped.
+fn other_caps_in_words(told: &CapReading) -> String {
+    let Some((_, bins)) = told.units.split_last() else {
+        return String::new();
+    };
+    let mut others = Vec::new();
+    for ToldBin { bin, dropped, .. } in bins {
+        if let Some(ConfidenceInterval { lower, upper }) = dropped.interval
+            && bin.most != told.max_keys
+        {
+            let half_width = 50.0 * (upper - lower);
+            let share = above_noise(100.0 * dropped.value, half_width.max(1.0));
+            others.push(format!("{} would drop {share} %", bin.most));
+        }
+    }
+    match others.is_empty() {
+        true => String::new(),
+        false => format!("max_keys = {}\n", others.join(", ")),
+    }
 }
 
 /// The rows and their synopsis; of the largest rows also whether noise may have made the last of them larger than the first that is left

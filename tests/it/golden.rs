@@ -384,11 +384,14 @@ fn told_caps_of_tables_by_key_are_what_is_stated() {
         };
         let units = stated["units"].as_array().expect("units");
         assert_eq!(told.units.len(), units.len());
-        let estimates = told.units.iter().map(|unit| &unit.estimate);
-        for (found, stated) in estimates
-            .chain([&told.dropped])
-            .zip(units.iter().chain([&stated["dropped"]]))
-        {
+        let mut estimates = vec![(&told.dropped, &stated["dropped"])];
+        for (unit, stated) in told.units.iter().zip(units) {
+            estimates.extend([
+                (&unit.estimate, stated),
+                (&unit.dropped, &stated["dropped"]),
+            ]);
+        }
+        for (found, stated) in estimates {
             let interval = found.interval.expect("an interval");
             let found = [found.value, interval.lower, interval.upper];
             let mut expected = vec![stated["value"].as_f64().expect("a value")];

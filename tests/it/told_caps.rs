@@ -145,8 +145,15 @@ fn what_a_cap_drops_is_read_from_the_synopsis_of_a_file() {
     let synopsis = synopsis.to_str().unwrap();
     let words = said_by(&["query", synopsis]);
     assert!(words.contains("max_keys = 2 drops "), "{words}");
+    assert!(words.contains("\nmax_keys = 1 would drop "), "{words}");
+    assert!(words.contains(" %, 3 would drop "), "{words}");
     let json: Value = serde_json::from_str(&said_by(&["query", synopsis, "--json"])).unwrap();
     assert_eq!(json["caps"]["max_keys"], 2);
     assert_eq!(json["caps"]["dropped"]["value"], dropped.value);
     assert_eq!(json["caps"]["units"][0]["least"], 1);
+    // Of the 25 pairs 15 are those beyond one key of a user, and 7 those beyond three.
+    for (bin, exact) in [(0, 15.0 / 25.0), (2, 7.0 / 25.0)] {
+        let share = json["caps"]["units"][bin]["dropped"]["value"].as_f64();
+        assert!((share.expect("a share") - exact).abs() < 0.15, "{json}");
+    }
 }

@@ -147,7 +147,10 @@ function checkCaps(table, caps, tolerance, wide) {
   };
   check(table.dropped, caps.dropped, "share that is dropped");
   assert.deepEqual(table.units.map(({ least, most }) => [least, most]), caps.units.map(({ least, most }) => [least, most]));
-  caps.units.forEach((stated, i) => check(table.units[i], stated, `units with ${stated.least} keys`));
+  caps.units.forEach((stated, i) => {
+    check(table.units[i], stated, `units with ${stated.least} keys`);
+    check(table.units[i].dropped, stated.dropped, `share that a cap of ${stated.most} keys drops`);
+  });
 }
 
 /** The rows of a table by key, and its largest keys by each reading. */

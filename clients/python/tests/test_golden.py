@@ -201,7 +201,7 @@ def _check_caps(table: Any, stated: Optional[dict[str, Any]], expected: dict[str
     _check_estimates(one, ["share"], [[stated["dropped"]]], "", expected)
     units = table.units
     assert [units["least"], units["most"]] == [[unit[end] for unit in stated["units"]] for end in ("least", "most")]
-    _check_estimates(units, ["units"], [[unit] for unit in stated["units"]], "", expected)
+    _check_estimates(units, ["units", "dropped"], [[unit, unit["dropped"]] for unit in stated["units"]], "", expected)
 
 
 @pytest.mark.parametrize("form", ["json", "arrow"])

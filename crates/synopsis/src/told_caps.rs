@@ -51,6 +51,8 @@ pub struct ToldBin {
     pub bin: UnitBin,
     #[serde(flatten)]
     pub estimate: Estimate,
+    /// Share of all pairs of a unit and a key of it that a cap of `bin.most` keys would drop.
+    pub dropped: Estimate,
 }
 
 /// The bins of units with 1 to `keys` keys: 1, 2, 3, 4, 5 to 6, 7 to 8, 9 to 12, two for each doubling, up to `most`; whatever is above is
@@ -225,6 +227,7 @@ fn read_caps(noise: &NoiseDescription, cap: u32, told: &UnitCounts, counts: &[f6
                 value: *count,
                 interval: Some(ConfidenceInterval::around(*count, half_width)),
             },
+            dropped: dropped_share(&told.bins, counts, bin.most, half_width),
         });
     }
     CapReading {

@@ -115,13 +115,19 @@ class KeyTable:
 
     @property
     def units(self) -> Optional[dict[str, Any]]:
-        """The numbers of units with so many keys, before the cap, by column; None where caps are not told."""
+        """The numbers of units with so many keys, before the cap, and what a cap of ``most`` keys would drop, by column; None where caps
+        are not told."""
         if self._told is None:
             return None
-        value, half_width = self._unit_counts, self._half_width((self._told.unit,))
-        least, most = (list(ends) for ends in zip(*self._told.bins))
+        bins, value, half_width = self._told.bins, self._unit_counts, self._half_width((self._told.unit,))
+        least, most = (list(ends) for ends in zip(*bins))
         estimate = Estimate(value, Bounds(value - half_width, value + half_width))
-        return {"least": least, "most": most, **_columns_of("units", estimate)}
+        shares = [dropped_share(bins, value, cap, half_width) for cap in most]
+        dropped = Estimate(
+            np.array([share.value for share in shares]),
+            Bounds(*(np.array(ends) for ends in zip(*(share.pointwise for share in shares)))),
+        )
+        return {"least": least, "most": most, **_columns_of("units", estimate), **_columns_of("dropped", dropped)}
 
     def __len__(self) -> int:
         """The number of keys."""
