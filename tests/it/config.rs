@@ -192,6 +192,11 @@ fn every_mistake_in_counts_is_told_in_its_place() {
             fault: "= [release.quantiles] tells quantiles of a column for each key, in a release of its own",
         },
         FileMistake {
+            old: of,
+            new: "of = [\"sum\", \"std\"]",
+            fault: "= write \"variance\": readers take its root as well",
+        },
+        FileMistake {
             old: of_release,
             new: "key = \"merchant\"",
             fault: "= `key` belongs to [input]",

@@ -53,7 +53,7 @@ fn every_mistake_in_told_caps_is_told_in_its_place() {
         (
             "max_keys = 2",
             "max_keys = 8",
-            "release.counts.caps: has no effect: max_keys is the number of all keys",
+            "release.counts.caps: has no effect: max_keys is at least the number of all keys",
         ),
         (
             "max_keys = 2",

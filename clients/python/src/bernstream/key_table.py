@@ -40,8 +40,8 @@ class TopKeys:
 class KeyTable:
     """Users, records, sums, means, variances and quantiles of each key, each with its own 95 % interval; all cost no privacy.
 
-    Intervals cover the noise, and not :attr:`left_out`: how much that is no row tells. NaN is unknown, a
-    mean of what may be no records.
+    Intervals cover the noise, and not :attr:`left_out`: how much that is no row tells. Bounds of NaN
+    are unknown, of a mean or a variance of what may be no records: then its value says nothing.
 
     >>> from bernstream import example
     >>> table = example("keys").key_table()

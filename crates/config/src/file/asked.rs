@@ -42,6 +42,24 @@ pub const ASKED: &[AskedName] = &[
         instead: "[release.quantiles] tells quantiles of a column for each key, in a release of its own",
     },
     AskedName {
+        table: Some("release.counts.of"),
+        names: &["std", "stddev", "sd", "deviation", "var"],
+        key: None,
+        instead: "write \"variance\": readers take its root as well, the `deviation`",
+    },
+    AskedName {
+        table: Some("release.counts.of"),
+        names: &["avg", "average"],
+        key: None,
+        instead: "write \"mean\"",
+    },
+    AskedName {
+        table: Some("release.counts.of"),
+        names: &["count", "counts", "rows"],
+        key: None,
+        instead: "write \"records\"",
+    },
+    AskedName {
         table: Some("release.quantiles"),
         names: &["max_records", "per_user"],
         key: None,

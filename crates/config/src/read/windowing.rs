@@ -69,7 +69,8 @@ fn cumulative(
                 "must be a multiple of windows.length, {}",
                 format_duration(pane)
             );
-            Err(document.fault(text.span(), what, ""))
+            let hint = "such as 30 times as long: the error is least for sums of this length, and a sum goes on after it";
+            Err(document.fault(text.span(), what, hint))
         }
     }
 }
@@ -104,7 +105,7 @@ fn can_be_summed(
     Ok(())
 }
 
-/// The reason why a function has no sums that go on for ever, and what to do.
+/// The reason why windows of a function cannot be cumulative, and what to do.
 struct SumRefusal {
     what: &'static str,
     hint: &'static str,
@@ -131,7 +132,7 @@ fn sum_refusal(counts: Option<&KeyedCounts>) -> SumRefusal {
         };
     }
     SumRefusal {
-        what: "is only for sums over records: densities, cells, moments and expressions, and records, sums and means by key",
+        what: "is only for sums over records: densities, cells, moments and expressions, and records, sums, means and variances by key",
         hint: r#"use "tumbling", or { hopping = "24h" }"#,
     }
 }

@@ -63,21 +63,22 @@ pub fn told_caps(
         return Err(document.fault(place, what, "remove it"));
     }
     if max_keys as usize >= declared.keys.len() {
-        let what = "has no effect: max_keys is the number of all keys, and none is dropped";
+        let what =
+            "has no effect: max_keys is at least the number of all keys, and none is dropped";
         return Err(document.fault(place, what, "remove it"));
     }
     let CapsTable { part, most } = written.get_ref();
     let part = document.optional(part.clone(), caps_part)?;
     let told = document.optional(most.clone(), told_keys)?;
-    if let (Some(most), Some(told)) = (most, &told)
-        && *told.get_ref() < max_keys
-    {
-        let what = format!("must be at least max_keys, {max_keys}: what is dropped lies above");
-        return Err(document.fault(most.span(), what, "such as twice as many"));
-    }
     if max_keys > MOST_TOLD {
         let what = format!("cannot be told: max_keys is above {MOST_TOLD}");
         return Err(document.fault(place, what, "remove it, or make max_keys smaller"));
+    }
+    if let Some(told) = &told
+        && *told.get_ref() < max_keys
+    {
+        let what = format!("must be at least max_keys, {max_keys}: what is dropped lies above");
+        return Err(document.fault(told.span(), what, "such as twice as many"));
     }
     Ok(CapsSettings {
         part: part.map_or(CAPS_PART, Spanned::into_inner),

@@ -3,14 +3,14 @@
 //!
 //! For each form, in order: for counts by key the units and their keys, or the totals of the keys (`encode_keys`); for all others the users, the records that are kept one by one, in their order of survival, each with the user that it
 //! waits for, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
-//! ones as `2 n` or `-2 n - 1`. Only what is not zero is written.
+//! ones as `2 n` or `-2 n - 1`. Keys and cells without records are left out.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::open::{GroupState, OpenGroups, OpenWindow, UnitKey, WaitingRecord};
 use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
 use super::rules::{ReleaseInput, WindowRules};
-use super::unit_keys::{KeptKey, KeptSquares, KeyCounting, KeyTotals, OpenKeys, UnitKeys};
+use super::unit_keys::{KeptKey, KeyCounting, KeyTotals, OpenKeys, UnitKeys};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::{GridPoint, Histogram};
@@ -103,8 +103,7 @@ fn encode(spec: &AccumulatorSpec, open: OpenGroups, bytes: &mut Vec<u8>) {
 /// any. Squares are there only where variances are told.
 fn encode_keys(counting: &KeyCounting, open: OpenKeys, bytes: &mut Vec<u8>) {
     match open {
-        OpenKeys::Users(units) => encode_units(units, bytes),
-        OpenKeys::UsersWithSquares(units) => encode_units(units, bytes),
+        OpenKeys::Users(units) => encode_units(counting, units, bytes),
         OpenKeys::Records(totals) => {
             let filled = totals.iter().filter(|totals| totals.records != 0);
             write_natural(bytes, filled.count() as u64);
@@ -125,9 +124,9 @@ fn encode_keys(counting: &KeyCounting, open: OpenKeys, bytes: &mut Vec<u8>) {
     }
 }
 
-fn encode_units<S: KeptSquares>(units: UnitKeys<S>, bytes: &mut Vec<u8>) {
+fn encode_units(counting: &KeyCounting, units: UnitKeys, bytes: &mut Vec<u8>) {
     let mut units: Vec<_> = units.0.into_iter().collect();
-    units.sort_unstable();
+    units.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     write_natural(bytes, units.len() as u64);
     for (unit, kept) in units {
         write_unit(bytes, &unit);
@@ -136,8 +135,8 @@ fn encode_units<S: KeptSquares>(units: UnitKeys<S>, bytes: &mut Vec<u8>) {
             write_natural(bytes, u64::from(kept.group));
             write_natural(bytes, u64::from(kept.records));
             write_integer(bytes, i128::from(kept.labels));
-            if S::ARE_KEPT {
-                write_natural(bytes, kept.squares.sum());
+            if counting.keeps_squares {
+                write_natural(bytes, kept.squares);
             }
         }
     }
@@ -198,7 +197,7 @@ fn write_wide(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// The windows that [`WindowPart::canonical_bytes`] has written in `window`, one a form; `None` if these are no such bytes, and if they have
+/// The windows that [`WindowPart::canonical_bytes`] has written in `window`, one a form; `None` if these are no such bytes, or if they have
 /// a record, a user or a key that no reader with these rules and forms keeps in this window.
 pub(super) fn decode_windows(
     rules: &WindowRules,
@@ -249,15 +248,12 @@ fn decode_keys(
 ) -> Option<()> {
     match open {
         OpenKeys::Users(units) => decode_unit_keys(units, rules, counting, window, reader),
-        OpenKeys::UsersWithSquares(units) => {
-            decode_unit_keys(units, rules, counting, window, reader)
-        }
         OpenKeys::Records(totals) => decode_totals(totals, counting, reader),
     }
 }
 
-fn decode_unit_keys<S: KeptSquares>(
-    units: &mut UnitKeys<S>,
+fn decode_unit_keys(
+    units: &mut UnitKeys,
     rules: &WindowRules,
     counting: &KeyCounting,
     window: Span,
@@ -306,26 +302,26 @@ fn decode_totals(
 }
 
 /// The keys of a unit, of which each has a record at least, in the order of their ranks.
-fn decode_kept_keys<S: KeptSquares>(
+fn decode_kept_keys(
     counting: &KeyCounting,
     unit: &UnitKey,
     reader: &mut ByteReader<'_>,
-) -> Option<Vec<KeptKey<S>>> {
+) -> Option<Vec<KeptKey>> {
     let count = reader.read_count()?;
     if !counting.can_keep(count) {
         return None;
     }
-    let mut kept: Vec<KeptKey<S>> = Vec::with_capacity(count);
+    let mut kept: Vec<KeptKey> = Vec::with_capacity(count);
     for _ in 0..count {
         let key = KeptKey {
             rank: 0,
             group: u32::try_from(reader.read_natural()?).ok()?,
             records: u32::try_from(reader.read_natural()?).ok()?,
             labels: i64::try_from(reader.read_integer()?).ok()?,
-            squares: S::of_sum(match S::ARE_KEPT {
+            squares: match counting.keeps_squares {
                 true => reader.read_natural()?,
                 false => 0,
-            }),
+            },
         };
         let key = key.ranked(counting, unit)?;
         // A key that is there twice would count for more than a unit may in it.

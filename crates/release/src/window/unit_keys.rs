@@ -1,6 +1,7 @@
 //! Keys of each unit in a window, for counts by key (`docs/proofs/counts.md`).
 //!
-//! Of the keys of a unit those of the smallest rank count, and a rank depends on unit and key alone. So which keys count does not depend
+//! Of the keys of a unit those of the smallest rank count (a bottom-k sample), and a rank depends on unit and key alone, under the public key
+//! of the pipeline. So which keys count does not depend
 //! on how the records are spread over partitions and readers, nor on the order in which they come.
 
 use std::collections::{HashMap, HashSet};
@@ -35,7 +36,7 @@ pub struct KeyCounting {
 }
 
 impl KeyCounting {
-    /// Most keys of a unit that a window keeps: those that count, and so many that the last bin is known.
+    /// Most keys of a unit that a window keeps: those that count, or as many as the last bin begins with, if that is more.
     fn kept_keys(&self) -> usize {
         let told = self.unit_bins.last().map_or(0, |last| last.least);
         usize::try_from(self.max_keys.max(told)).unwrap_or(usize::MAX)
@@ -47,7 +48,7 @@ impl KeyCounting {
     }
 
     /// The keys of a unit that count, of those that are kept in the order of their ranks.
-    fn counted<'a, S>(&self, kept: &'a [KeptKey<S>]) -> &'a [KeptKey<S>] {
+    fn counted<'a>(&self, kept: &'a [KeptKey]) -> &'a [KeptKey] {
         let most = usize::try_from(self.max_keys).unwrap_or(usize::MAX);
         kept.get(..most).unwrap_or(kept)
     }
@@ -56,8 +57,8 @@ impl KeyCounting {
 /// Most records of a unit and key that can count.
 pub const MOST_RECORDS: u32 = 1 << 20;
 
-/// Grains of a record that is divided between the bounds of its value: one for each step of a label, so that nothing is rounded where every
-/// record counts.
+/// Grains of a record that is divided between the bounds of its value: one for each step of a label, so that sums and means of records that
+/// all count are not rounded.
 pub const RECORD_GRAINS: u64 = 1 << 31;
 
 /// Bounds of the sum of the values of one unit and key.
@@ -83,7 +84,7 @@ impl UnitSum {
     /// The bounded sum of the values of a unit and key, in steps: never more than [`UnitSum::STEPS`] either way.
     ///
     /// It is bounded in floats, rounded towards zero, and bounded again as a whole number: its sensitivity rests on the last bound alone.
-    fn steps<S: KeptSquares>(&self, kept: &KeptKey<S>) -> i64 {
+    fn steps(&self, kept: &KeptKey) -> i64 {
         let middle = f64::midpoint(self.value_min, self.value_max);
         let half = (self.value_max - self.value_min) / 2.0;
         let labels = kept.bounded_labels() as f64 / f64::from(LABEL);
@@ -114,7 +115,7 @@ impl RankKey {
         format!("{:032x}", u128::from_be_bytes(self.0))
     }
 
-    /// The rank of a key of a unit: another order of the keys for every unit and period.
+    /// The rank of a key of a unit: another order of the keys for every unit.
     fn rank(&self, unit: &UnitKey, key: &str) -> u64 {
         let mut hash = SipHasher24::new_with_key(&self.0);
         hash.write(&unit.period.micros().to_le_bytes());
@@ -125,44 +126,8 @@ impl RankKey {
     }
 }
 
-/// Sum of the squares of the values of one unit and key, which takes memory only where variances are told.
-pub(super) trait KeptSquares: Copy + Ord {
-    const ARE_KEPT: bool;
-
-    fn of_sum(sum: u64) -> Self;
-
-    /// The sum modulo 2^64.
-    fn sum(self) -> u64;
-}
-
-impl KeptSquares for () {
-    const ARE_KEPT: bool = false;
-
-    fn of_sum(_: u64) -> Self {}
-
-    fn sum(self) -> u64 {
-        0
-    }
-}
-
 /// Square of the upper bound of a value: the sum of `u32::MAX` of them does not wrap.
 const SQUARE: u64 = 1 << 32;
-
-/// Sum of squares that is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SquareSum(u64);
-
-impl KeptSquares for SquareSum {
-    const ARE_KEPT: bool = true;
-
-    fn of_sum(sum: u64) -> Self {
-        SquareSum(sum)
-    }
-
-    fn sum(self) -> u64 {
-        self.0
-    }
-}
 
 /// Square of a value, rounded down: from 0 at the lower bound of the value to [`SQUARE`] at the upper one.
 fn square_of(label: i32) -> u64 {
@@ -171,19 +136,20 @@ fn square_of(label: i32) -> u64 {
     above.unsigned_abs().pow(2) >> 30
 }
 
-/// Records of one unit and key. The derived order is that of the ranks, and of the declared keys where these are equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct KeptKey<S> {
+/// Records of one unit and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeptKey {
     pub rank: u64,
     pub group: u32,
     /// Their number, which saturates at `u32::MAX`.
     pub records: u32,
     /// The sum of their values as whole numbers from `-LABEL` to `LABEL`, modulo 2^64: it wraps only from 2^33 records on.
     pub labels: i64,
-    pub squares: S,
+    /// The sum of their squares ([`square_of`]), which only variances need.
+    pub squares: u64,
 }
 
-impl<S: KeptSquares> KeptKey<S> {
+impl KeptKey {
     /// The sum of the labels, clamped to what so many records can have.
     fn bounded_labels(&self) -> i64 {
         let most = self.largest_labels();
@@ -209,8 +175,8 @@ impl<S: KeptSquares> KeptKey<S> {
         let [low, middle, high] = if counting.keeps_squares {
             let most = self.largest_squares();
             // At most 2^51 grains times 2^64.
-            let square = all * u128::from(self.squares.sum().min(most)) / u128::from(most).max(1);
-            // A number from 0 to 1 is at least its square, which is at least twice the number less 1.
+            let square = all * u128::from(self.squares.min(most)) / u128::from(most).max(1);
+            // 2 y - 1 <= y^2 <= y, which rounding must not change.
             let square = square.clamp((2 * mean).saturating_sub(all), mean);
             [all + square - 2 * mean, 2 * (mean - square), square]
         } else {
@@ -232,12 +198,12 @@ impl<S: KeptSquares> KeptKey<S> {
     /// Returns whether so many records can have these sums of labels and squares: any once their number has saturated.
     pub fn are_sums_possible(&self) -> bool {
         let are_possible =
-            self.labels == self.bounded_labels() && self.squares.sum() <= self.largest_squares();
+            self.labels == self.bounded_labels() && self.squares <= self.largest_squares();
         self.records == u32::MAX || are_possible
     }
 
     /// Returns whether it comes before another key of its unit.
-    pub fn precedes(&self, other: &KeptKey<S>) -> bool {
+    pub fn precedes(&self, other: &KeptKey) -> bool {
         (self.rank, self.group) < (other.rank, other.group)
     }
 }
@@ -282,11 +248,11 @@ impl KeyTotals {
     /// Adds a record that is all that its unit has, a user where there are users.
     pub(super) fn add_lone_record(&mut self, counting: &KeyCounting, label: i32) {
         self.users += 1;
-        self.add_unit(counting, &KeptKey::<SquareSum>::of_one_record(0, label));
+        self.add_unit(counting, &KeptKey::of_one_record(0, label));
     }
 
     /// Adds what a unit has of the key. Grains grow by exactly as many as its counted records have.
-    fn add_unit<S: KeptSquares>(&mut self, counting: &KeyCounting, kept: &KeptKey<S>) {
+    fn add_unit(&mut self, counting: &KeyCounting, kept: &KeptKey) {
         let counted = kept.records.min(counting.max_records);
         let [low, middle, high] = kept.grains(counting, counted);
         self.records += i128::from(counted);
@@ -367,9 +333,7 @@ impl CountedKeys {
 /// State of an open window for a release that counts by key.
 #[derive(Clone)]
 pub(super) enum OpenKeys {
-    Users(UnitKeys<()>),
-    /// Where variances are told.
-    UsersWithSquares(UnitKeys<SquareSum>),
+    Users(UnitKeys),
     /// Totals of each key, where every record is a unit.
     Records(Vec<KeyTotals>),
 }
@@ -377,14 +341,13 @@ pub(super) enum OpenKeys {
 /// The keys of each unit that have the smallest ranks so far, in the order of their ranks: those that count come first, and more where it
 /// is told how many keys a unit has.
 #[derive(Clone)]
-pub(super) struct UnitKeys<S>(pub HashMap<UnitKey, Vec<KeptKey<S>>>);
+pub(super) struct UnitKeys(pub HashMap<UnitKey, Vec<KeptKey>>);
 
 impl OpenKeys {
     pub fn new(counting: &KeyCounting, has_users: bool) -> Self {
-        match (has_users, counting.keeps_squares) {
-            (true, false) => OpenKeys::Users(UnitKeys(HashMap::new())),
-            (true, true) => OpenKeys::UsersWithSquares(UnitKeys(HashMap::new())),
-            (false, _) => OpenKeys::Records(vec![KeyTotals::default(); counting.keys.len()]),
+        match has_users {
+            true => OpenKeys::Users(UnitKeys(HashMap::new())),
+            false => OpenKeys::Records(vec![KeyTotals::default(); counting.keys.len()]),
         }
     }
 
@@ -393,7 +356,7 @@ impl OpenKeys {
         let OpenKeys::Records(totals) = self else {
             return;
         };
-        let kept = KeptKey::<SquareSum>::of_one_record(group, label);
+        let kept = KeptKey::of_one_record(group, label);
         if let Some(totals) = totals.get_mut(group as usize) {
             totals.add_unit(counting, &kept);
         }
@@ -407,10 +370,8 @@ impl OpenKeys {
         group: u32,
         label: i32,
     ) {
-        match self {
-            OpenKeys::Users(units) => units.add_record(counting, unit, group, label),
-            OpenKeys::UsersWithSquares(units) => units.add_record(counting, unit, group, label),
-            OpenKeys::Records(_) => {}
+        if let OpenKeys::Users(units) = self {
+            units.add_record(counting, unit, group, label);
         }
     }
 
@@ -418,9 +379,6 @@ impl OpenKeys {
     pub fn join_keys(&mut self, counting: &KeyCounting, other: OpenKeys) {
         match (self, other) {
             (OpenKeys::Users(ours), OpenKeys::Users(theirs)) => ours.join_units(counting, theirs),
-            (OpenKeys::UsersWithSquares(ours), OpenKeys::UsersWithSquares(theirs)) => {
-                ours.join_units(counting, theirs);
-            }
             (OpenKeys::Records(ours), OpenKeys::Records(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().zip(&theirs) {
                     ours.add_totals(theirs);
@@ -434,7 +392,6 @@ impl OpenKeys {
     pub fn counted_keys(self, counting: &KeyCounting) -> CountedKeys {
         match self {
             OpenKeys::Users(units) => units.counted_keys(counting),
-            OpenKeys::UsersWithSquares(units) => units.counted_keys(counting),
             OpenKeys::Records(totals) => CountedKeys {
                 totals,
                 ..CountedKeys::new(counting)
@@ -443,7 +400,7 @@ impl OpenKeys {
     }
 }
 
-impl<S: KeptSquares> UnitKeys<S> {
+impl UnitKeys {
     fn add_record(&mut self, counting: &KeyCounting, unit: &UnitKey, group: u32, label: i32) {
         let added = KeptKey::of_one_record(group, label);
         let Some(kept) = self.0.get_mut(unit) else {
@@ -460,7 +417,7 @@ impl<S: KeptSquares> UnitKeys<S> {
         }
     }
 
-    fn join_units(&mut self, counting: &KeyCounting, other: UnitKeys<S>) {
+    fn join_units(&mut self, counting: &KeyCounting, other: UnitKeys) {
         for (unit, kept) in other.0 {
             let known = self.0.entry(unit).or_default();
             for other in kept {
@@ -488,7 +445,7 @@ impl<S: KeptSquares> UnitKeys<S> {
     }
 }
 
-impl<S: KeptSquares> KeptKey<S> {
+impl KeptKey {
     /// A record that is a unit of its own, which needs no rank.
     fn of_one_record(group: u32, label: i32) -> Self {
         KeptKey {
@@ -496,7 +453,7 @@ impl<S: KeptSquares> KeptKey<S> {
             group,
             records: 1,
             labels: i64::from(label),
-            squares: S::of_sum(square_of(label)),
+            squares: square_of(label),
         }
     }
 
@@ -509,20 +466,15 @@ impl<S: KeptSquares> KeptKey<S> {
         })
     }
 
-    fn add(&mut self, other: &KeptKey<S>) {
+    fn add(&mut self, other: &KeptKey) {
         self.records = self.records.saturating_add(other.records);
         self.labels = self.labels.wrapping_add(other.labels);
-        let squares = self.squares.sum().wrapping_add(other.squares.sum());
-        self.squares = S::of_sum(squares);
+        self.squares = self.squares.wrapping_add(other.squares);
     }
 }
 
 /// Keeps a key in its place by rank, and drops the last one where there are too many.
-fn insert_by_rank<S: KeptSquares>(
-    kept: &mut Vec<KeptKey<S>>,
-    counting: &KeyCounting,
-    added: KeptKey<S>,
-) {
+fn insert_by_rank(kept: &mut Vec<KeptKey>, counting: &KeyCounting, added: KeptKey) {
     let place = kept.partition_point(|other| other.precedes(&added));
     let most = counting.kept_keys();
     if place < most {
@@ -532,9 +484,9 @@ fn insert_by_rank<S: KeptSquares>(
 }
 
 /// Counts each user once for a key, in however many of its units the key counts.
-fn count_users<S>(
+fn count_users(
     counting: &KeyCounting,
-    units: &HashMap<UnitKey, Vec<KeptKey<S>>>,
+    units: &HashMap<UnitKey, Vec<KeptKey>>,
     totals: &mut [KeyTotals],
 ) {
     let has_one_period = has_one_period(units);
@@ -560,7 +512,7 @@ struct UserAndKey<'a> {
     group: u32,
 }
 
-fn has_one_period<S>(units: &HashMap<UnitKey, Vec<KeptKey<S>>>) -> bool {
+fn has_one_period(units: &HashMap<UnitKey, Vec<KeptKey>>) -> bool {
     let mut periods = units.keys().map(|unit| unit.period);
     let first = periods.next();
     periods.all(|period| Some(period) == first)
