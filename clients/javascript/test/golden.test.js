@@ -143,7 +143,7 @@ function checkCaps(table, caps, tolerance, wide) {
   const check = ({ value, pointwise }, stated, what) => {
     assert.equal(pointwise === null, stated.interval === null, what);
     same([value], [stated.value], tolerance, what, Math.abs(stated.value) || 1);
-    if (pointwise) same(pointwise, stated.interval, wide, `interval of ${what}`, stated.interval[1] - stated.interval[0]);
+    if (pointwise) same(pointwise, stated.interval, wide, `interval of ${what}`, stated.interval[1] - stated.interval[0] || 1);
   };
   check(table.dropped, caps.dropped, "share that is dropped");
   assert.deepEqual(table.units.map(({ least, most }) => [least, most]), caps.units.map(({ least, most }) => [least, most]));

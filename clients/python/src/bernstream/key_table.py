@@ -115,8 +115,10 @@ class KeyTable:
 
     @property
     def units(self) -> Optional[dict[str, Any]]:
-        """The numbers of units with so many keys, before the cap, and what a cap of ``most`` keys would drop, by column; None where caps
-        are not told."""
+        """The numbers of units with so many keys, before the cap, and what a cap of ``most`` keys would drop, by column.
+
+        None where caps are not told.
+        """
         if self._told is None:
             return None
         bins, value, half_width = self._told.bins, self._unit_counts, self._half_width((self._told.unit,))
