@@ -292,7 +292,7 @@ impl Target for KeyCounts {
         Exact::new(values)
     }
 
-    /// Of records and sums; a user of two windows is one user of both, and not two.
+    /// Records and sums add up; users do not, since a user of two windows is one user of both.
     fn adds_up(&self) -> bool {
         self.statistics
             .iter()

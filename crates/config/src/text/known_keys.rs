@@ -52,7 +52,7 @@ impl KnownKeys {
             .find(|asked| asked.table.is_none_or(|of| of == table) && asked.names.contains(&name))
     }
 
-    /// What to write in place of `written`, a word in quotes in the list at `path`.
+    /// Words on what to write in place of `written`, a word in quotes in the list at `path`.
     pub fn instead_of_word(self, path: &str, written: &str) -> Option<&'static str> {
         let word = written.strip_prefix('"')?.split('"').next()?;
         let path = generic(path);
@@ -118,7 +118,7 @@ impl KnownKeys {
         }
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        // Of several, one near by, or else one that is not deep.
+        // The table that shares most of the path is meant, and of equals the one that is least deep.
         let shared = |other: &str| {
             other
                 .bytes()

@@ -457,7 +457,7 @@ impl KeptKey {
         }
     }
 
-    /// The same records, at least one, in the place that the key has among those of a unit; `None` where there is no such key.
+    /// Adds the rank that the key has among those of a unit; `None` where there is no such key, or no record.
     pub fn ranked(self, counting: &KeyCounting, unit: &UnitKey) -> Option<Self> {
         let key = counting.keys.get(self.group as usize)?;
         (self.records > 0).then(|| KeptKey {

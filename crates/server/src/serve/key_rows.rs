@@ -79,7 +79,7 @@ pub fn rows_of_window(
     })
 }
 
-/// What the cap on keys drops, and units by how many keys they have.
+/// Reading of the cap on keys: what it drops, and units by how many keys they have.
 ///
 /// # Errors
 ///

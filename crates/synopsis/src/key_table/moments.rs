@@ -62,7 +62,7 @@ impl PlacedRecords {
 }
 
 impl Estimate {
-    /// The same moved into a range, wherever it is known.
+    /// Moves value and interval into a range, wherever they are known.
     fn clamped(self, least: f64, most: f64) -> Self {
         Estimate {
             value: self.value.clamp(least, most),
@@ -70,7 +70,7 @@ impl Estimate {
         }
     }
 
-    /// The same on another scale, which keeps the order.
+    /// Maps value and interval to another scale, which keeps the order.
     pub(super) fn mapped(self, scale: impl Fn(f64) -> f64) -> Self {
         Estimate {
             value: scale(self.value),
