@@ -119,20 +119,12 @@ impl KnownKeys {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         // The table that shares most of the path is meant, and of equals the one that is least deep.
-        let shared = |other: &str| {
-            other
-                .bytes()
-                .zip(table.bytes())
-                .take_while(|(a, b)| a == b)
-                .count()
-        };
         let elsewhere = self
             .keys
             .iter()
             .filter_map(|key| key.path.rsplit_once('.'))
             .filter(|(_, key)| *key == name);
-        let nearness = |other: &str| (shared(other), Reverse(other.split('.').count()));
-        if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| nearness(other)) {
+        if let Some((table, _)) = elsewhere.max_by_key(|(other, _)| table_nearness(table, other)) {
             return format!("`{name}` belongs to [{table}]");
         }
         let known: Vec<_> = self.known(table).map(|key| format!("`{key}`")).collect();
@@ -197,6 +189,12 @@ fn distance(a: &str, b: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(0)
+}
+
+/// Bytes that the paths of two tables begin with alike; of equals the path of fewer names is nearer.
+fn table_nearness(path: &str, other: &str) -> (usize, Reverse<usize>) {
+    let alike = other.bytes().zip(path.bytes()).take_while(|(a, b)| a == b);
+    (alike.count(), Reverse(other.split('.').count()))
 }
 
 #[cfg(test)]
