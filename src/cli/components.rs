@@ -8,6 +8,7 @@ use tracing::{info, warn};
 pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::ledger_refused;
 use crate::cli::rebuilt;
+use crate::cli::restarted_sums::{restarted_sums, series_slots};
 use crate::cli::shares::{self, ShareRequest};
 use bernstream_config::{InputParams, WorkerSettings, canonical, diff};
 use bernstream_kafka::broker_clock::BrokerClock;
@@ -25,7 +26,6 @@ use bernstream_ledger::{DesiredSettings, Genesis, Ledger};
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::MetricsDetail;
-use bernstream_worker::pipeline::NoiseSeries;
 
 /// Knowledge of a worker of the settings in its ledger for as long as its process lives, however often it builds that again.
 #[derive(Debug, Default)]
@@ -396,20 +396,9 @@ pub fn input_mismatch(settings: &WorkerSettings) -> String {
 
 /// The settings that a worker records in its ledger.
 fn desired_settings(settings: &WorkerSettings, process: &ProcessState) -> DesiredSettings {
-    let keys: Vec<Option<&str>> = match &settings.windows.keys {
-        Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
-        None => vec![None],
-    };
     let mut slots = Vec::new();
     for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
-        // A table by key is one sum, of all keys.
-        let keys = match release.function.keyed_counts() {
-            Some(_) => &[None],
-            None => keys.as_slice(),
-        };
-        for key in keys {
-            slots.push(NoiseSeries::slot_name(&release.name, *key));
-        }
+        slots.extend(series_slots(settings, release));
     }
     DesiredSettings {
         settings: canonical::recorded_text(settings),
@@ -460,6 +449,9 @@ fn adopt_settings(
         }
         for change in changes {
             warn!("  {change}");
+        }
+        for restarted in restarted_sums(settings, ledger) {
+            warn!("  {restarted}");
         }
         for release in &settings.releases {
             if let Some(table) = &release.auto {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::cli::budget_forecast::{LedgerStart, WindowToCome, kept_back_in_words, windows_to_come};
 use crate::cli::components::promise_mismatch;
 use crate::cli::figures::count_in_words;
+use crate::cli::restarted_sums::restarted_sums;
 use bernstream_config::{PrivacyUnit, WorkerSettings, canonical, diff};
 use bernstream_ledger::{Ledger, LedgerSummary, ledger_exists};
 use bernstream_synopsis::clock::Timestamp;
@@ -43,6 +44,9 @@ pub struct RemainingBudget {
     pub left: Price,
     /// Changes of the file to the settings of the ledger, which hold from the next window on.
     pub changes: Vec<String>,
+    /// Running sums that start over with the next window, because they are changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restarted_sums: Vec<String>,
     #[serde(flatten)]
     pub to_come: BlockToCome,
     /// The next block, which begins with a budget of its own; absent if there is none or nothing of it is charged.
@@ -106,6 +110,10 @@ impl RemainingBudget {
             spent,
             left: limit.checked_sub(spent).unwrap_or(limit.zero_of_kind()),
             changes: diff::setting_differences(recorded, &canonical::recorded_text(settings)),
+            restarted_sums: match Ledger::open_unlocked(&settings.ledger) {
+                Ok(Some(ledger)) => restarted_sums(settings, &ledger),
+                Ok(None) | Err(_) => Vec::new(),
+            },
             to_come,
             next_block,
             share_ends: glance.share_ends,
@@ -122,6 +130,7 @@ impl RemainingBudget {
             spent,
             left,
             changes,
+            restarted_sums,
             to_come,
             next_block,
             share_ends,
@@ -142,6 +151,7 @@ impl RemainingBudget {
             );
             lines.extend(changes.iter().map(|change| format!("  {change}")));
         }
+        lines.extend(restarted_sums.iter().map(|line| format!("  {line}")));
         if let Some(ends) = share_ends {
             lines.push(format!(
                 "its share of the input's total ends: no block from {ends} on is charged"

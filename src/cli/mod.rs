@@ -39,6 +39,7 @@ pub mod query;
 mod reading;
 mod rebuilt;
 mod resources;
+mod restarted_sums;
 pub mod run;
 pub mod runtime;
 pub mod sample;

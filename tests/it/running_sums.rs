@@ -387,7 +387,7 @@ fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carrie
     assert!(
         said.contains("the settings have changed")
             && said.contains("price.rho of release")
-            && said.contains("so-far"),
+            && said.contains("so-far\\\" starts over with the next window"),
         "{said}"
     );
     let published = place.published("so-far");

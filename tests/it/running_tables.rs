@@ -192,7 +192,13 @@ fn a_table_adds_up_what_the_caps_leave_of_each_hour_and_goes_on_where_it_was_sto
     }
     // The other release is given up; this one is still the same.
     write_settings(&place, HOURS, keys, USERS, MEANS);
-    place.run();
+    for command in ["check --offline", "run"] {
+        let said = said(&place, command);
+        assert!(
+            said.contains("no longer in the file") && !said.contains("starts over"),
+            "{said}"
+        );
+    }
     let means = place.published("means");
     let sums = place.published("sums");
     assert_eq!((means.len(), sums.len()), (HOURS as usize, 8));
@@ -218,6 +224,17 @@ fn a_table_adds_up_what_the_caps_leave_of_each_hour_and_goes_on_where_it_was_sto
     assert!(place.verify().contains("was paid for"));
 }
 
+const STARTS_OVER: &str = "the running sum of release \"means\" starts over with the next window, without the records before it";
+
+/// Everything that a command says of the configuration, with the quotes of a log as they are.
+fn said(place: &Place, command: &str) -> String {
+    let arguments: Vec<&str> = command.split(' ').chain(["c.toml"]).collect();
+    let output = place.command(&arguments).output().expect("it runs");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{said:?}");
+    String::from_utf8(said).expect("text").replace("\\\"", "\"")
+}
+
 /// The rows of a table are those of its keys: with other keys, or in another order, it is another sum. A unit pays no hour twice.
 #[test]
 fn another_list_of_keys_begins_a_new_sum() {
@@ -228,7 +245,8 @@ fn another_list_of_keys_begins_a_new_sum() {
         write_settings(&place, 5, r#""a", "b", "c""#, USERS, MEANS);
         place.run();
         write_settings(&place, 9, keys, USERS, MEANS);
-        place.run();
+        assert!(said(&place, "check --offline").contains(STARTS_OVER));
+        assert!(said(&place, "run").contains(STARTS_OVER));
         for (hour, synopsis) in place.published("means") {
             let first = if hour < 5 { 0 } else { 5 };
             let about = synopsis.description();

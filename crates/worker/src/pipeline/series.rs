@@ -66,17 +66,12 @@ impl NoiseSeries {
             next: window.end,
         };
         if let Some(bytes) = stored(&slot)? {
-            let before = SlotContent::read(&bytes).ok_or(continual::SeriesError::StateDamaged)?;
-            if before.head.identity == self.identity && before.head.next == window.start {
-                match SeriesState::from_bytes(&self.series, before.state) {
-                    Ok(state) if state.values() == values => {
-                        head.first = before.head.first;
-                        return Ok(NoiseState { slot, head, state });
-                    }
-                    // The price of another release can change how many windows a unit contributes to, and so this noise.
-                    Ok(_) | Err(continual::SeriesError::StateForeign) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            let before = SlotContent::read(&bytes)?;
+            if before.head.next == window.start
+                && let Some(state) = self.continued_state(&before, values)?
+            {
+                head.first = before.head.first;
+                return Ok(NoiseState { slot, head, state });
             }
         }
         Ok(NoiseState {
@@ -84,6 +79,37 @@ impl NoiseSeries {
             head,
             state: self.series.begin_state(values),
         })
+    }
+
+    /// Returns whether the sum that left `stored` in the ledger goes on under these settings, if no window between is withheld.
+    ///
+    /// # Errors
+    ///
+    /// If the stored state cannot be read or is damaged.
+    pub fn continues_sum(
+        &self,
+        stored: &[u8],
+        values: usize,
+    ) -> Result<bool, continual::SeriesError> {
+        let before = SlotContent::read(stored)?;
+        Ok(self.continued_state(&before, values)?.is_some())
+    }
+
+    /// The state of an earlier window, if it is of this series.
+    fn continued_state(
+        &self,
+        before: &SlotContent<'_>,
+        values: usize,
+    ) -> Result<Option<SeriesState>, continual::SeriesError> {
+        if before.head.identity != self.identity {
+            return Ok(None);
+        }
+        match SeriesState::from_bytes(&self.series, before.state) {
+            Ok(state) => Ok((state.values() == values).then_some(state)),
+            // The price of another release can change how many windows a unit contributes to, and so this noise.
+            Err(continual::SeriesError::StateForeign) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -150,11 +176,14 @@ struct SlotContent<'a> {
 }
 
 impl<'a> SlotContent<'a> {
-    fn read(bytes: &'a [u8]) -> Option<Self> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        Some(SlotContent {
-            head: serde_json::from_slice(bytes.get(..end)?).ok()?,
-            state: bytes.get(end + 1..)?,
-        })
+    fn read(bytes: &'a [u8]) -> Result<Self, continual::SeriesError> {
+        let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
+        let head = parts
+            .next()
+            .and_then(|head| serde_json::from_slice(head).ok());
+        match (head, parts.next()) {
+            (Some(head), Some(state)) => Ok(SlotContent { head, state }),
+            _ => Err(continual::SeriesError::StateDamaged),
+        }
     }
 }
