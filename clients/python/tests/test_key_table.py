@@ -53,12 +53,29 @@ def test_rows_and_frames_are_one_table() -> None:
 
 
 def test_a_key_or_a_reading_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(SynopsisError, match="no key 'XX'"):
+    with pytest.raises(SynopsisError, match="no key 'XX' in this table: it has 'AA', 'B6', ") as refused:
         TABLE["XX"]
+    assert str(refused.value).endswith(f" and {len(TABLE) - 5} more")
+    two = document({"keys": ["a", "b"]}, values=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    with pytest.raises(SynopsisError, match=r"it has 'a', 'b'$"):
+        Synopsis.from_json(two).key_table()["c"]
+    with pytest.raises(KeyError, match="this table has users, records, sum, mean, and no 'std'"):
+        TABLE["AA"]["std"]
+    assert TABLE["AA"].get("std") is None and "std" not in TABLE["AA"]
     with pytest.raises(SynopsisError, match="users, records, sum, mean, and no 'median'"):
         TABLE.top(1, "median")
     with pytest.raises(SynopsisError, match="one or more"):
         TABLE.top(0)
+
+
+def test_a_collection_of_tables_has_rows_by_key_and_says_so() -> None:
+    tables = Collection([Synopsis.from_json(CASE["synopsis"])])
+    frame = tables.sel(release=tables.releases[0]).to_pandas()
+    assert frame[frame["key"] == "AA"]["users"].item() == TABLE["AA"]["users"].value
+    with pytest.raises(SynopsisError, match=r"a table has a row for each: choose rows of to_pandas\(\)"):
+        tables.sel(key="AA")
+    with pytest.raises(SynopsisError, match="nothing is left"):
+        tables.sel(release="other")
 
 
 PARTS = json.loads((FOLDER / "counts-columns.json").read_text())

@@ -74,7 +74,7 @@ class Collection(Sequence[Synopsis]):
     ) -> Collection:
         """Those of a release, of one or several keys, and of a window that starts then, or from then and before then (a slice).
 
-        An error says what there is if nothing is left.
+        An error says what there is if nothing is left. A table by key has all its keys: choose rows of a frame.
         """
         keys = [key] if isinstance(key, str) else key
         first, last = (window.start, window.stop) if isinstance(window, slice) else (window, None)
@@ -90,6 +90,8 @@ class Collection(Sequence[Synopsis]):
             )
 
         found = [one for one in self._all if fits(one)]
+        if not found and keys is not None and any(one.kind == _COUNTS for one in self._all):
+            raise SynopsisError("key= chooses synopses of one key, and a table has a row for each: choose rows of to_pandas()")
         if not found:
             raise SynopsisError(f"nothing is left of {self!r} by release {release!r}, key {key!r}, window {window!r}")
         return Collection(found)

@@ -23,6 +23,8 @@ from .told_caps import dropped_share
 
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
 _EXACT_TERMS = 64
+#: Most keys that an error lists.
+_LISTED_KEYS = 5
 #: Readings that are ratios of noisy numbers, or the root of one.
 _MOMENTS = ("mean", "variance", "deviation")
 
@@ -35,6 +37,13 @@ class TopKeys:
     keys: tuple[str, ...]
     #: Whether noise may have made the last of them larger than the first one that is left out.
     is_last_unclear: bool
+
+
+class _Row(dict[str, Estimate]):
+    """The readings of one key."""
+
+    def __missing__(self, reading: str) -> Estimate:
+        raise KeyError(f"this table has {', '.join(self)}, and no {reading!r}")
 
 
 class KeyTable:
@@ -100,7 +109,7 @@ class KeyTable:
         """What caps leave out of the numbers, in words."""
         keys = "one key" if self._counted.max_keys == 1 else f"{self._counted.max_keys} keys"
         most = self._counted.max_records
-        records = f", with at most {most} records in each" if most is not None and most > 1 else ""
+        records = "" if most is None else f", with at most {most} record{'s' if most > 1 else ''} in each"
         if most is None and self._counted.quantiles is not None:
             records = ", with the mean of its values in each"
         return f"what a unit has beyond its caps: it counts in at most {keys} of {self._capped}{records}"
@@ -138,9 +147,15 @@ class KeyTable:
     def __getitem__(self, key: str) -> Mapping[str, Estimate]:
         """The readings of one key."""
         if key not in self._keys:
-            raise SynopsisError(f"there is no key {key!r} in this table")
+            raise SynopsisError(f"there is no key {key!r} in this table: it has {self._first_keys()}")
         row = self._keys.index(key)
-        return {reading: self._in_row(reading, row) for reading in self.readings}
+        return _Row({reading: self._in_row(reading, row) for reading in self.readings})
+
+    def _first_keys(self) -> str:
+        """A few keys, and how many more there are, in words."""
+        first = ", ".join(repr(key) for key in self._keys[:_LISTED_KEYS])
+        more = len(self) - _LISTED_KEYS
+        return f"{first} and {more} more" if more > 0 else first
 
     def column(self, reading: str) -> Estimate:
         """One reading of all keys, as arrays."""
