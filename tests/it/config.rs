@@ -197,6 +197,11 @@ fn every_mistake_in_counts_is_told_in_its_place() {
             fault: "= write \"variance\": readers take its root as well",
         },
         FileMistake {
+            old: "of = [\"sum\", \"users\"]",
+            new: "of = [\"sun\", \"users\"]",
+            fault: "release.counts.of[0]: expected \"users\", \"records\", \"sum\", \"mean\" or \"variance\"",
+        },
+        FileMistake {
             old: of_release,
             new: "key = \"merchant\"",
             fault: "= `key` belongs to [input]",
@@ -269,12 +274,17 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7 }",
-            fault: "release.counts.parts: must give each of `of` a part, 1 together",
+            fault: "release.counts.parts: gives no part to \"users\"",
+        },
+        FileMistake {
+            old: "parts = { sum = 0.7, users = 0.3 }",
+            new: "parts = { sum = \"0.7\", users = 0.3 }",
+            fault: "release.counts.parts.sum: expected a number",
         },
         FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
             new: "parts = { sum = 0.7, users = 0.4 }",
-            fault: "release.counts.parts: must give each of `of` a part, 1 together",
+            fault: "release.counts.parts: adds up to 1.1, not to 1",
         },
         FileMistake {
             old: "parts = { sum = 0.7, users = 0.3 }",
@@ -335,6 +345,16 @@ fn every_mistake_in_counts_is_told_in_its_place() {
             "{new}: {told}"
         );
     }
+    let capped = with(
+        revenue,
+        "per_user = { min = 0, max = 300 }",
+        "max_records = 4",
+    );
+    let of_means = "of = [\"sum\", \"mean\", \"users\"]\nparts = { users = 0.3 }";
+    assert_eq!(
+        faults(&with(&capped, of, of_means)),
+        ["f:39:9: release.counts.parts: gives no part to \"sum\" and \"mean\""]
+    );
 }
 
 /// Records and sums of windows add up; users, and how many keys they have, do not.

@@ -58,7 +58,7 @@ fn every_mistake_in_told_caps_is_told_in_its_place() {
         (
             "max_keys = 2",
             "max_keys = 2\nparts = { users = 0.5 }",
-            "release.counts.parts: must give each of `of` a part",
+            "release.counts.parts: adds up to 0.5, not to 1",
         ),
     ] {
         let fault = fault(old, new);

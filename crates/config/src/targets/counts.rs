@@ -11,7 +11,7 @@ use crate::file;
 use crate::settings::ReleasedFunction;
 use crate::targets::context::{DeclaredUnits, ReadTarget, TargetContext, built_target};
 use crate::targets::told_caps::{CapsTable, told_caps};
-use crate::text::{Checked, Document, Field, Spanned, values};
+use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
 use bernstream_release::ValueScaling;
 use bernstream_release::window::{
@@ -145,6 +145,10 @@ pub fn read(
         });
     };
     let of = document.required(place, "of", written.of.clone(), several_names)?;
+    // Without a name that was not understood, other settings may seem to have no effect.
+    if let Some(reported) = document.reported_within(&of.span()) {
+        return Err(reported);
+    }
     let names = CountedNames(of.get_ref());
     names.check_unit(document, of.span(), declared)?;
     let value = counted_value(document, context, place, &names)?;
@@ -426,6 +430,8 @@ fn record_cap(number: u32) -> Result<u32, String> {
     }
 }
 
+const PARTS_HINT: &str = "the parts are 1 together, such as { users = 0.3, sum = 0.7 }";
+
 /// The parts of the price: those of names that come of the same numbers add up.
 fn price_parts(
     document: &mut Document<'_>,
@@ -443,6 +449,9 @@ fn price_parts(
             })
             .collect());
     };
+    if let Some(reported) = document.reported_within(&parts.span()) {
+        return Err(reported);
+    }
     let mut shares: Vec<StatisticShare> = Vec::new();
     for name in [
         CountedName::Users,
@@ -460,8 +469,8 @@ fn price_parts(
         }
         let number = *part.get_ref();
         if !(number > 0.0 && number <= 1.0) {
-            let hint = "the parts are 1 together, such as { users = 0.3, sum = 0.7 }";
-            return Err(document.fault(part.span(), "must be above 0 and at most 1", hint));
+            let what = "must be above 0 and at most 1";
+            return Err(document.fault(part.span(), what, PARTS_HINT));
         }
         let statistic = statistic_of(name, statistics);
         match shares.iter_mut().find(|share| share.statistic == statistic) {
@@ -472,11 +481,23 @@ fn price_parts(
             }),
         }
     }
+    for statistic in statistics {
+        if !shares.iter().any(|share| share.statistic == *statistic) {
+            return Err(no_part(
+                document,
+                parts.span(),
+                *statistic,
+                names,
+                statistics,
+            ));
+        }
+    }
     let whole: f64 = shares.iter().map(|share| share.part).sum();
-    if shares.len() != statistics.len() || (whole - 1.0).abs() > 1e-9 {
-        let what = "must give each of `of` a part, 1 together";
-        let hint = "such as { users = 0.3, sum = 0.7 }; records, sum, mean and variance come of the same numbers and need one part together";
-        return Err(document.fault(parts.span(), what, hint));
+    if (whole - 1.0).abs() > 1e-9 {
+        // Without the digits of rounding.
+        let whole = (whole * 1e9).round() / 1e9;
+        let what = format!("adds up to {whole}, not to 1");
+        return Err(document.fault(parts.span(), what, PARTS_HINT));
     }
     // In the order of the columns, whatever the order in the file.
     shares.sort_by_key(|share| {
@@ -484,6 +505,30 @@ fn price_parts(
         places.position(|statistic| *statistic == share.statistic)
     });
     Ok(shares)
+}
+
+/// Records that no part is given for a statistic, which may have several of `names`.
+fn no_part(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    statistic: CountedStatistic,
+    names: &[CountedName],
+    statistics: &[CountedStatistic],
+) -> Reported {
+    let mut quoted = Vec::new();
+    for name in names {
+        if statistic_of(*name, statistics) == statistic {
+            quoted.push(format!("\"{}\"", name.name()));
+        }
+    }
+    let what = format!("gives no part to {}", quoted.join(" and "));
+    let hint = match quoted.len() {
+        1 => PARTS_HINT,
+        _ => {
+            "they come of the same numbers: give one part to all of them, under one of their names"
+        }
+    };
+    document.fault(place, what, hint)
 }
 
 impl PriceParts {

@@ -100,6 +100,17 @@ impl<'t> Document<'t> {
             .then_some(Reported(()))
     }
 
+    /// The proof that something within the list or the table at `place` has a fault, and so is missing from what was read of it.
+    pub fn reported_within(&self, place: &Range<usize>) -> Option<Reported> {
+        let path = self.path_of(place);
+        let within = self
+            .faulty
+            .iter()
+            .filter_map(|faulty| faulty.strip_prefix(&path));
+        let mut within = within.filter(|rest| rest.starts_with(['[', '.']));
+        within.next().map(|_| Reported(()))
+    }
+
     /// Records a fault at `place`.
     pub fn fault(
         &mut self,
@@ -194,13 +205,8 @@ impl<'t> Document<'t> {
             .map(|value| Spanned::new(place.clone(), value))
             .map_err(|what| {
                 // A list may have become wrong only because faulty elements were taken out.
-                let element = format!("{}[", self.path_of(&place));
-                if self
-                    .faulty
-                    .iter()
-                    .any(|faulty| faulty.starts_with(&element))
-                {
-                    return Reported(());
+                if let Some(reported) = self.reported_within(&place) {
+                    return reported;
                 }
                 let form = self
                     .keys
