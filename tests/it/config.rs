@@ -355,6 +355,21 @@ fn every_mistake_in_counts_is_told_in_its_place() {
         faults(&with(&capped, of, of_means)),
         ["f:39:9: release.counts.parts: gives no part to \"sum\" and \"mean\""]
     );
+    // Readers multiply a variance by the square of what lies between the bounds.
+    let varied = with(&capped, of, "of = [\"variance\", \"users\"]");
+    for (bounds, is_told) in [
+        ("min = 0, max = 1e155", true),
+        ("min = -7e153, max = 7e153", true),
+        ("min = 0, max = 1e-155", true),
+        ("min = -6e153, max = 6e153", false),
+        ("min = 0, max = 1e-150", false),
+    ] {
+        let told = faults(&with(&varied, "min = 0, max = 500", bounds));
+        let expected = "f:40:9: release.counts.value: has no variance: max - min is too large or too small to be squared";
+        assert_eq!(told, vec![expected; usize::from(is_told)], "{bounds}");
+    }
+    let wide = with(&capped, "min = 0, max = 500", "min = 0, max = 1e155");
+    assert!(faults(&with(&wide, of, "of = [\"mean\", \"users\"]")).is_empty());
 }
 
 /// Records and sums of windows add up; users, and how many keys they have, do not.

@@ -335,6 +335,13 @@ fn counted_value<'a>(
         return Err(document.fault(label.span(), what, "remove it, or add \"sum\" to `of`"));
     }
     match &label.get_ref().label {
+        RecordLabel::Number(bounds)
+            if names.has(CountedName::Variance) && !has_square(bounds.max - bounds.min) =>
+        {
+            let what = "has no variance: max - min is too large or too small to be squared";
+            let hint = "bounds that far apart, or that near, come of a mistake: take those within which values lie";
+            Err(document.fault(label.span(), what, hint))
+        }
         RecordLabel::Number(bounds) => Ok(Some(SummedColumn {
             column: &label.get_ref().column,
             bounds,
@@ -343,6 +350,11 @@ fn counted_value<'a>(
             Err(document.missing(place.clone(), "value"))
         }
     }
+}
+
+/// Returns whether a square is a number with all its digits.
+fn has_square(number: f64) -> bool {
+    (number * number).is_normal()
 }
 
 fn sum_range(
