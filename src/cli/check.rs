@@ -95,7 +95,11 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     }
     match arguments.offline {
         true => checked.not_looked_at = Some(things_unseen(&settings)),
-        false => checked.checks = show_during("checking the brokers", || online_checks(&settings)),
+        false => {
+            checked.checks = show_during("looking at the input and the output", || {
+                online_checks(&settings)
+            })
+        }
     }
     // Where no broker answers, this is told already.
     let is_answered = checked.checks.iter().any(|check| !check.is_unanswered);
@@ -131,7 +135,7 @@ pub fn run(arguments: &CheckArguments) -> Result<(), Failure> {
             "not looked at, because of --offline: {unseen}"
         ));
     } else if !checked.checks.is_empty() {
-        print_verdict(list_checks(&checked.checks))?;
+        print_verdict(list_checks(checks_heading(&settings), &checked.checks))?;
     }
     let is_new = checked.checks.iter().any(|check| check.is_to_come);
     judge_checks(checked)?;
@@ -306,8 +310,19 @@ fn schedule_in_words(settings: &WorkerSettings) -> Vec<String> {
     lines
 }
 
-fn list_checks(checks: &[TopicCheck]) -> String {
-    let mut text = String::from("Brokers\n");
+/// The heading of what was looked at.
+fn checks_heading(settings: &WorkerSettings) -> &'static str {
+    let input = settings.input.broker().is_some();
+    let output = settings.output.broker().is_some();
+    match (input, output) {
+        (true, true) => "Brokers",
+        (false, false) => "Files",
+        _ => "Brokers and files",
+    }
+}
+
+fn list_checks(heading: &str, checks: &[TopicCheck]) -> String {
+    let mut text = format!("{heading}\n");
     for check in checks {
         let what = &check.what;
         text += &if let Some((why, remedy)) = &check.fault {
