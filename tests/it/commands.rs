@@ -1,8 +1,11 @@
 //! Every command that prints ends quietly where nobody reads on, and tells shells and editors what they want to know.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bernstream");
 
@@ -249,4 +252,68 @@ fn nothing_is_written_over_where_there_is_no_terminal() {
     let explained = run(&["explain", "config/flights.toml"]);
     assert!(explained.status.success());
     assert!(!explained.stderr.contains(&b'\r') && !explained.stdout.contains(&b'\r'));
+}
+
+/// The name of every field of a JSON document but those of columns, which people choose.
+fn field_names(document: &Value, names: &mut BTreeSet<String>) {
+    match document {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                names.insert(name.clone());
+                if name != "parts" {
+                    field_names(value, names);
+                }
+            }
+        }
+        Value::Array(several) => several.iter().for_each(|one| field_names(one, names)),
+        _ => {}
+    }
+}
+
+/// The words in code of a section of the page of commands, without the fields around them.
+fn described_fields(section: &str) -> BTreeSet<String> {
+    let page = fs::read_to_string("docs/reference/commands.md").expect("the page");
+    let (_, rest) = page.split_once(section).expect("the section");
+    let (section, _) = rest.split_once("\n## ").expect("another section");
+    let mut fields = BTreeSet::new();
+    for word in section.split('`').skip(1).step_by(2) {
+        let last = word.rsplit('.').next().expect("a word");
+        let field = last.trim_end_matches("[]");
+        if !word.starts_with(['-', '"']) && !["/", "null"].contains(&word) {
+            fields.insert(field.to_owned());
+        }
+    }
+    fields
+}
+
+#[test]
+fn every_field_that_query_prints_is_described_and_no_other() {
+    let questions: [(&str, &[&str]); 8] = [
+        ("counts-variance", &[]),
+        ("counts-caps", &["--top", "2"]),
+        ("counts-columns", &["--shares"]),
+        ("counts-columns", &["--margin", "carrier"]),
+        ("quantiles-laplace", &[]),
+        (
+            "cells-number-1d",
+            &["--range", "0..10", "--quantile", "0.5"],
+        ),
+        ("density-1d", &["--range", "0..10"]),
+        ("moments-1d", &["dep_delay"]),
+    ];
+    let mut printed = BTreeSet::new();
+    for (case, question) in questions {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = synopsis(case, &folder);
+        let arguments = [&["query", &path, "--json"], question].concat();
+        let answer = run(&arguments);
+        assert!(answer.status.success(), "{case}: {answer:?}");
+        let answer = serde_json::from_slice(&answer.stdout).expect("JSON");
+        field_names(&answer, &mut printed);
+    }
+    // Of quantiles the page has one for all.
+    printed.retain(|name| {
+        name == "p50" || !(name.starts_with('p') && name[1..].parse::<f64>().is_ok())
+    });
+    assert_eq!(printed, described_fields("\n### query\n"));
 }
