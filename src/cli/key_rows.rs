@@ -125,8 +125,9 @@ pub fn caps_in_words(about: &Description) -> String {
     };
     let records = match counts.max_records {
         None if counts.quantiles.is_some() => ", with the mean of its values in each".to_owned(),
-        Some(most) if most > 1 => format!(", with at most {most} records of each"),
-        _ => String::new(),
+        Some(1) => ", with at most one record of each".to_owned(),
+        Some(most) => format!(", with at most {most} records of each"),
+        None => String::new(),
     };
     let window = match about.panes.and_then(|panes| panes.step) {
         None => "a window",

@@ -182,6 +182,7 @@ impl<'s> PublicQuantities<'s> {
         let keys = keys + &self.key_columns_in_words();
         let records = match counts.max_records {
             None if counts.quantiles.is_some() => format!(", with the mean of its values{each}"),
+            Some(1) => format!(", with at most one record{each}"),
             Some(most) => format!(", with at most {most} records{each}"),
             None => String::new(),
         };

@@ -84,7 +84,7 @@ export function capsInWords(meta) {
   const { max_keys: keys, max_records: records_ } = meta.target.counts;
   const isRecord = meta.privacy.unit === "record";
   const isOfMeans = meta.target.counts.quantiles && !isRecord;
-  const most = isOfMeans ? ", with the mean of its values in each" : records_ > 1 ? `, with at most ${plural(records_, "record")} of each` : "";
+  const most = isOfMeans ? ", with the mean of its values in each" : records_ ? `, with at most ${plural(records_, "record")} of each` : "";
   const window = meta.panes?.step === undefined ? "a window" : "each window that is added up";
   const counts = isRecord ? "A record counts once"
     : `A user counts in at most ${plural(keys, "key")} of ${window}${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is${meta.basis.keys.units ? " of one key" : ""}`;
