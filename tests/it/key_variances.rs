@@ -96,6 +96,20 @@ fn a_variance_is_read_from_the_synopsis_of_a_file() {
         told.contains("Its variance has an interval of its own in every window"),
         "{told}"
     );
+    // At this price 100 records show a mean, and its error falls with their number.
+    let mean = told
+        .lines()
+        .find(|line| line.contains("Its mean has"))
+        .expect("a mean");
+    let (_, errors) = mean
+        .split_once("evenly over the value: ± ")
+        .expect("errors");
+    let errors: Vec<f64> = errors
+        .trim_end_matches('.')
+        .split(", ± ")
+        .map(|error| error.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(errors.len() == 3 && errors[1] / errors[2] > 9.5, "{mean}");
     said_by(&["ledger", "init", file]);
     said_by(&["run", file]);
     let synopsis = folder

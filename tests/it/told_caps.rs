@@ -127,6 +127,13 @@ fn what_a_cap_drops_is_read_from_the_synopsis_of_a_file() {
     fs::write(file, CONFIGURATION.replace("FOLDER", path)).unwrap();
     write_visits(&folder.path().join("visits.csv"));
     let told = said_by(&["explain", file]);
+    let of_units = told
+        .lines()
+        .find(|line| line.contains("users with so many keys is within ± "));
+    assert!(
+        of_units.is_some_and(|line| line.ends_with("the more users, the narrower.")),
+        "{told}"
+    );
     assert!(
         told.contains("what max_keys drops is told: units by how many keys they have, up to 6 apart, for 25 % of the price"),
         "{told}"

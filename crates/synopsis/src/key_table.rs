@@ -4,6 +4,7 @@
 //! The formulas are those of `clients/FORMAT.md`, "Tables by key" and "Quantiles". An interval covers the noise. What the caps leave out of a unit is no
 //! part of it: how much that is no row tells.
 
+mod foreseen;
 mod margin;
 mod moments;
 

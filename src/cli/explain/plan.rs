@@ -248,14 +248,21 @@ impl<'s> PublicQuantities<'s> {
             let within = three_digits(noise.half_width(reading));
             lines.push(match reading {
                 KeyReading::Mean | KeyReading::Variance | KeyReading::Deviation => format!(
-                    "Its {} has an interval of its own in every window: the more records, the narrower.",
+                    "Its {} has an interval of its own in every window: the more records, the narrower. Of records that are spread evenly over the value: {}.",
                     reading.name(),
+                    even_errors_in_words(&noise, reading),
                 ),
                 KeyReading::Sum => format!("Its sum is within ± {within}, in the unit of the value."),
                 KeyReading::Quantile(_) | KeyReading::Values | KeyReading::Users | KeyReading::Records => {
                     format!("Its number of {} is within ± {within}.", reading.name())
                 }
             });
+        }
+        if let Some(half_width) = noise.half_width_of_units() {
+            lines.push(format!(
+                "The number of users with so many keys is within ± {} each. The share that max_keys drops has an interval of its own in every window: the more users, the narrower.",
+                three_digits(half_width)
+            ));
         }
         lines
     }
@@ -648,6 +655,18 @@ fn told_caps_in_words(told: &UnitCounts, counts: &KeyedCounts) -> Option<String>
         last.least.max(2) - 1,
         ten_digits(100.0 * part)
     ))
+}
+
+/// The errors of a reading with some numbers of records of a key.
+fn even_errors_in_words(noise: &KeyNoise<'_>, reading: KeyReading) -> String {
+    let mut words = Vec::new();
+    for records in [100.0, 1000.0, 10_000.0] {
+        words.push(match noise.half_width_of_even(reading, records) {
+            Some(within) => format!("± {} of {records}", three_digits(within)),
+            None => format!("unknown of {records}"),
+        });
+    }
+    words.join(", ")
 }
 
 /// How far quantiles are off, in the order of the values: how far that is in their unit depends on how many lie near them.
