@@ -3,6 +3,8 @@
 //!
 //! The formulas are those of `clients/FORMAT.md`, "Told caps".
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::description::{NoiseDescription, TargetDescription};
@@ -59,26 +61,23 @@ pub struct ToldBin {
 /// in the last one. With `max_keys <= most` no bin has numbers on both sides of the cap, so that units that lose nothing are apart from all others.
 pub fn unit_bins(most: u32, keys: u32, max_keys: u32) -> Vec<UnitBin> {
     let told = most.min(keys);
-    let mut bins = Vec::new();
-    let (mut least, mut edge) = (1, 1_u32);
-    while least <= told {
-        let mut last = edge.min(told);
-        if (least..last).contains(&max_keys) {
-            last = max_keys;
+    let mut ends = BTreeSet::from([told, keys]);
+    for exponent in 0..u32::BITS {
+        let power = 1_u32 << exponent;
+        for end in [power, power + power / 2] {
+            if end < told {
+                ends.insert(end);
+            }
         }
-        bins.push(UnitBin { least, most: last });
-        least = last + 1;
-        if last < edge {
-            continue;
-        }
-        edge = match edge {
-            1 => 2,
-            edge if edge.is_power_of_two() => edge + edge / 2,
-            edge => edge + edge / 3,
-        };
     }
-    if least <= keys {
-        bins.push(UnitBin { least, most: keys });
+    if max_keys < told {
+        ends.insert(max_keys);
+    }
+    let mut bins = Vec::with_capacity(ends.len());
+    let mut least = 1;
+    for most in ends.into_iter().filter(|end| *end > 0) {
+        bins.push(UnitBin { least, most });
+        least = most.saturating_add(1);
     }
     bins
 }
