@@ -206,6 +206,8 @@ def test_it_shows_its_rows_and_what_is_left_out() -> None:
         {**CASE["synopsis"], "panes": {"over": "cumulative", "newest": CASE["synopsis"]["window"], "step": 0}}
     )
     assert "at most 2 keys of each window that is added up, with" in running.key_table().left_out
+    target = {"counts": {**CASE["synopsis"]["target"]["counts"], "max_records": 1}}
+    assert Synopsis.from_json(document(target=target)).key_table().left_out.endswith("with at most 1 record in each")
     assert "Lin\u00f3pe &quot;air&quot;" in html and "±" in html and "its error unknown" in html
 
 
