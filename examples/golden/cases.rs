@@ -18,6 +18,7 @@ use bernstream_functions::moments::CosineMoments as Cosines;
 use bernstream_functions::regression::LatticeRegression as PriestleyChao;
 use bernstream_functions::tables::CellTables;
 use bernstream_functions::whitened::KernelDensity;
+use bernstream_noise::continual::{CalibratedSeries, SeriesKind};
 use bernstream_release::Target;
 use bernstream_release::window::accumulator::TableLabel;
 use bernstream_release::window::{KeyCounting, RankKey, UnitSum};
@@ -37,7 +38,7 @@ use bernstream_synopsis::key_quantiles::RankGrid;
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::told_caps::unit_bins;
-use bernstream_synopsis::{Adjacency, Basis, sampler};
+use bernstream_synopsis::{Adjacency, Basis, Sensitivity, sampler};
 
 use super::file::Case;
 use super::release::{AXES, LABEL, LATE, Labelled, Release, carriers, domain, time};
@@ -1061,6 +1062,24 @@ fn tables_by_key() -> Found<Vec<Case>> {
         })?,
         ..of_parts
     };
+    let of_windows = by_key(
+        "counts-running",
+        NoiseDistribution::DiscreteGaussian,
+        Price::Concentrated("0.125".parse()?),
+        &[NamedShare::new("values", CountedStatistic::Values, 1.0)],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: Some(3),
+            per_user: None,
+            value: Some(value.clone()),
+            quantiles: None,
+            parts: Vec::new(),
+        },
+    )?;
+    let running = Case {
+        synopsis: running_table(&of_windows.synopsis)?,
+        ..of_windows
+    };
     let of_squares = by_key(
         WITH_VARIANCES,
         NoiseDistribution::DiscreteGaussian,
@@ -1119,8 +1138,41 @@ fn tables_by_key() -> Found<Vec<Case>> {
         },
     )?;
     Ok(vec![
-        of_values, of_sums, of_caps, of_parts, of_squares, of_ranges, of_places,
+        of_values, of_sums, of_caps, of_parts, running, of_squares, of_ranges, of_places,
     ])
+}
+
+/// The newest of 28 running sums of a table of one window, as a worker describes it: with the noise of their series.
+fn running_table(of: &Synopsis) -> Found<Synopsis> {
+    let before = of.description();
+    let change = before.sensitivity.as_ref().map_or(0, |one| one.units);
+    let (values, grid) = (of.values().len(), before.noise.grid);
+    let series = CalibratedSeries::calibrated(
+        SeriesKind::Cumulative,
+        before.noise.law,
+        Sensitivity(change),
+        values,
+        1,
+        before.privacy.price,
+        365,
+    )?;
+    let step = 27;
+    let newest = before.window;
+    let start = time("2013-05-22T05:00:00Z")?;
+    let deviation = before.noise.law.deviation(values) * before.noise.scale;
+    let factor = series.deviation(values, step) * grid / deviation;
+    changed("counts-running", of, |about| {
+        about.window.start = start;
+        about.panes = Some(Panes {
+            over: PanesKind::Cumulative,
+            newest,
+            step: Some(step),
+        });
+        if let Some(sensitivity) = &mut about.sensitivity {
+            sensitivity.fresh = Some(series.describe_noise(grid));
+        }
+        *about = about.clone().at_scale(factor);
+    })
 }
 
 /// Keys of two columns: their parts have what stands between parts, and what escapes it.
