@@ -70,6 +70,23 @@ bandwidths = [30]
 
 "#;
 
+/// Records since the sum began, with a cap for each window.
+const RUNNING: &str = r#"[privacy]
+unit = { user = { column = "user", per = "1m" } }
+adjacency = "add_remove"
+epsilon = 1000.0
+
+[[release]]
+name = "running"
+epsilon = 250.0
+windows = { cumulative = "1h" }
+[release.counts]
+of = ["records"]
+max_keys = 2
+max_records = 3
+
+"#;
+
 /// One window of a minute, and two.
 const MINUTES: [&str; 2] = ["1m", "2m"];
 
@@ -78,9 +95,12 @@ const MESSAGES: usize = 4;
 
 /// A configuration with these releases in place of its own; windows of one and of two lengths.
 fn with_counts(text: &str, [one, two]: [&str; 2]) -> String {
+    with_releases(text, &RELEASES.replace("ONE", one).replace("TWO", two))
+}
+
+fn with_releases(text: &str, releases: &str) -> String {
     let (head, rest) = text.split_once("[privacy]").expect("a section");
     let (_, tail) = rest.split_once("[output").expect("a section");
-    let releases = RELEASES.replace("ONE", one).replace("TWO", two);
     format!("{head}{releases}[output{tail}")
 }
 
@@ -279,20 +299,64 @@ fn kill_at(servers: &str, step: &str) {
     let text = fs::read_to_string(setup.configuration()).expect("the configuration");
     fs::write(setup.configuration(), with_counts(&text, MINUTES)).expect("it is written");
     let visits = visits(setup.origin, 180, 400, 1);
-    send_visits(&setup, &visits);
-    setup.begin(Duration::from_millis(500));
-    assert!(dies_at(&setup, step, 1), "{step} is passed");
-    let rows = grown(&setup, &[]);
-    dies_at(&setup, step, 2);
-    grown(&setup, &rows);
-    let ended = setup.start().wait().expect("it ends");
-    assert!(ended.success(), "{step}: {}", setup.read_log());
+    kill_twice(&setup, step, &visits);
     assert_whole(&setup, &visits, 3);
     let verified = setup.ledger_command(&["verify"]);
     assert!(verified.status.success(), "{step}: {verified:?}");
     let settings = WorkerSettings::load(&setup.configuration()).expect("settings");
     let ledger = Ledger::open(&settings.ledger).expect("its ledger");
     assert_eq!(paid_windows(&ledger), 3, "{step}");
+}
+
+/// Kills a worker that reads these visits at a step, and the one that is started after it; the third one comes to an end.
+fn kill_twice(setup: &Setup, step: &str, visits: &[VisitRecord]) {
+    send_visits(setup, visits);
+    setup.begin(Duration::from_millis(500));
+    assert!(dies_at(setup, step, 1), "{step} is passed");
+    let rows = grown(setup, &[]);
+    dies_at(setup, step, 2);
+    grown(setup, &rows);
+    let ended = setup.start().wait().expect("it ends");
+    assert!(ended.success(), "{step}: {}", setup.read_log());
+}
+
+/// Kills the workers of a running sum, as above; the sum goes on over all windows.
+fn kill_sum_at(servers: &str, step: &str) {
+    let setup = Setup::new(servers, 3);
+    let text = fs::read_to_string(setup.configuration()).expect("the configuration");
+    fs::write(setup.configuration(), with_releases(&text, RUNNING)).expect("it is written");
+    let visits = visits(setup.origin, 180, 400, 2);
+    kill_twice(&setup, step, &visits);
+    let mut sums: BTreeMap<Timestamp, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for published in setup.published() {
+        let synopsis = Synopsis::decode_message(&published.payload).expect("a synopsis");
+        let end = synopsis.description().window.end;
+        sums.entry(end).or_default().insert(published.payload);
+    }
+    let mut next_step = 0;
+    for (end, versions) in &sums {
+        assert_eq!(versions.len(), 1, "{step}: {end} was drawn twice");
+        let bytes = versions.first().expect("one");
+        let synopsis = Synopsis::decode_message(bytes).expect("a synopsis");
+        let about = synopsis.description();
+        let panes = about.panes.expect("a sum");
+        assert_eq!(panes.step, Some(next_step), "{step}: {end}");
+        next_step += 1;
+        let counts = exact_counts(&visits, about.window, 60_000_000);
+        let numbers = numbers_of(&synopsis);
+        for (key, counted) in counts {
+            let found = numbers[&format!("{key} records")].round();
+            assert_eq!(
+                found,
+                counted.capped_records() as f64,
+                "{step}: {key}, {end}"
+            );
+        }
+    }
+    let last = sums.keys().last().expect("sums");
+    assert_eq!(*last, setup.start_of(3), "{step}");
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{step}: {verified:?}");
 }
 
 /// Kills a worker at each of these steps, side by side.
@@ -311,6 +375,14 @@ fn kill_at_each(steps: &[&str]) {
 #[test]
 fn a_worker_that_is_killed_counts_every_user_once_in_each_window() {
     kill_at_each(&["claimed", "published"]);
+}
+
+#[test]
+fn a_running_table_goes_on_where_its_worker_was_killed() {
+    let Some(servers) = kafka::broker() else {
+        return;
+    };
+    kill_sum_at(&servers, "published");
 }
 
 /// How the visits are spread over partitions.
