@@ -353,6 +353,10 @@ fn a_ledger_is_shown_and_verified_as_json() {
 fn a_check_is_told_as_json() {
     let (_, folder) = run(&ten_hours());
     let (said, _) = bernstream(folder.path(), &["check", "c.toml"]);
+    assert!(
+        said.contains("\nFiles\n  ok     files at in.arrows\n"),
+        "{said}"
+    );
     let told = json(&folder, &["check", "c.toml", "--json"]);
     let sentences = [
         "guarantee",

@@ -317,3 +317,38 @@ fn every_field_that_query_prints_is_described_and_no_other() {
     });
     assert_eq!(printed, described_fields("\n### query\n"));
 }
+
+/// Whatever the cap on records is, and where none is.
+#[test]
+fn the_caps_of_a_table_are_told_below_it() {
+    for (case, caps, words) in [
+        (
+            "counts-columns",
+            "3",
+            "2 keys of a window, with at most 3 records of each: ",
+        ),
+        (
+            "counts-columns",
+            "1",
+            "2 keys of a window, with at most one record of each: ",
+        ),
+        ("counts-caps", "", "2 keys of a window: "),
+        (
+            "counts-running",
+            "3",
+            "2 keys of each window that is added up, with at most 3 records of each: ",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = synopsis(case, &folder);
+        let text = fs::read_to_string(&path).expect("it");
+        let text = text.replace("\"max_records\":3", &format!("\"max_records\":{caps}"));
+        fs::write(&path, text).expect("it can be written");
+        let told = run(&["query", &path]);
+        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        assert!(
+            told.contains(&format!("A user counts in at most {words}what a user")),
+            "{case}: {told}"
+        );
+    }
+}
