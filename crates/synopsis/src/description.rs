@@ -32,6 +32,7 @@ use crate::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::calibrate::Epsilon;
 use crate::cell_kernel::MOST_CELLS;
 use crate::clock::Timestamp;
+use crate::found_keys::check_found_keys;
 use crate::grid::Span;
 use crate::key_parts;
 use crate::key_parts::MOST_PARTS;
@@ -48,8 +49,8 @@ pub const FORMAT: u32 = 1;
 
 /// The facts of one synopsis. Readers ignore fields that they do not know, so that a format can grow.
 ///
-/// Nothing here depends on a record but what was chosen privately ([`Description::choices`]) and follows from that: every
-/// other field follows from the configuration, the schedule and the ledger.
+/// Nothing here depends on a record but what was chosen privately ([`Description::choices`]), what was found privately
+/// ([`crate::found_keys::FoundKeys`]) and follows from that: every other field follows from the configuration, the schedule and the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// [`FORMAT`].
@@ -520,6 +521,9 @@ fn check_counts(description: &Description) -> Result<(), String> {
     if let Some(told) = &basis.units {
         check_cap_of_bins(told, counts.max_keys)?;
     }
+    if let Some(found) = &basis.found {
+        check_found_keys(found, basis, counts, description)?;
+    }
     match &counts.value {
         None if needs_value => Err("it sums values, and does not say which".to_owned()),
         Some(value)
@@ -566,7 +570,8 @@ fn check_quantiles(basis: &KeyBasis, quantiles: Option<&CountedQuantiles>) -> Re
 
 /// Rows and columns of a table by key differ, and the columns tell each number once.
 fn check_keys(basis: &KeyBasis) -> Result<(), String> {
-    if basis.keys.is_empty() || basis.columns.is_empty() {
+    // Only where nobody listed the keys there may be none.
+    if basis.columns.is_empty() || (basis.keys.is_empty() && basis.found.is_none()) {
         return Err("its table by key is empty".to_owned());
     }
     let different: HashSet<&str> = basis.keys.iter().map(String::as_str).collect();

@@ -5,6 +5,7 @@ use arrow_schema::ArrowError;
 use super::bernstein::MAX_ORDER;
 use super::by::SynopsisReading;
 use crate::expression::ExpressionError;
+use crate::terminal_text::escape_unprintable;
 
 /// Error of a synopsis, or of a query of it.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +44,14 @@ pub enum SynopsisError {
     AskKeys,
     #[error("it holds no counts by key, which only [release.counts] makes")]
     NoKeys,
-    #[error("there is no key '{key}' in this table")]
+    #[error("there is no key '{}' in this table", escape_unprintable(.key))]
     NoSuchKey { key: String },
+    #[error("there is no key '{}' in this table: {absence}", escape_unprintable(.key))]
+    AbsentKey { key: String, absence: String },
+    #[error(
+        "nobody listed its keys: those that were not found are missing in it, and sums and shares would be without them"
+    )]
+    KeysMissing,
     #[error(
         "users and quantiles do not add up: a user may be in several keys, and how many users are in one or the other is not published"
     )]

@@ -28,6 +28,8 @@ const OWN_COLUMNS: [&str; 18] = [
     "lattice_values",
     "is_last_unclear",
 ];
+/// Names of columns that a table of keys that nobody listed has beside those.
+const FOUND_COLUMNS: [&str; 3] = ["new", "until", "threshold"];
 
 const SEPARATOR: u8 = b'/';
 const ESCAPE: u8 = b'%';
@@ -44,6 +46,11 @@ pub fn is_part_name(column: &str) -> bool {
         .is_some_and(|part| part.starts_with(|letter: char| letter.is_ascii_digit()));
     let is_own = OWN_COLUMNS.contains(&own) || own.starts_with("range_") || is_quantile;
     !column.is_empty() && !is_own
+}
+
+/// Returns whether a column of a key can stand in a table of keys that nobody listed, which has more columns of its own.
+pub fn is_found_part_name(column: &str) -> bool {
+    is_part_name(column) && !FOUND_COLUMNS.contains(&column)
 }
 
 /// The text of a key with these parts.
@@ -172,5 +179,7 @@ mod tests {
         assert!(!is_part_name("sum_lower") && !is_part_name(""));
         assert!(is_part_name("page") && is_part_name("price_range"));
         assert!(!is_part_name("p50_upper") && !is_part_name("range_0_4"));
+        assert!(is_part_name("until") && !is_found_part_name("until"));
+        assert!(is_found_part_name("country") && !is_found_part_name("users"));
     }
 }

@@ -5,6 +5,7 @@
 //! part of it: how much that is no row tells.
 
 mod foreseen;
+mod found_summary;
 mod margin;
 mod moments;
 
@@ -13,11 +14,13 @@ use std::cmp::Ordering;
 
 use serde::{Serialize, Serializer};
 
+pub use self::found_summary::FoundSummary;
 pub use self::margin::{KeyMargin, KeyShares, MarginRow};
 use self::moments::PlacedRecords;
 use super::description::{CountedQuantiles, CountedValue, TargetDescription};
 use super::error::SynopsisError;
 use super::released::Synopsis;
+use crate::found_keys::FoundRow;
 use crate::key_quantiles::{QuantilePart, RankGrid};
 use crate::noise::{pointwise_factor, weighted_noise};
 use crate::tables::{ConfidenceInterval, Estimate};
@@ -94,6 +97,9 @@ pub struct CountedTable<'a> {
     rank_half_widths: Vec<Vec<f64>>,
 }
 
+/// Probability with which an interval holds.
+const LEVEL: f64 = 0.95;
+
 /// The noise of the readings of a table by key, whatever its numbers are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyNoise<'a> {
@@ -109,8 +115,18 @@ pub struct KeyNoise<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KeyRow<'a> {
     pub key: &'a str,
+    /// What is said of a key that nobody listed.
+    #[serde(flatten)]
+    pub found: Option<FoundRow>,
     /// One estimate for each of [`CountedTable::readings`].
     pub estimates: Vec<Estimate>,
+}
+
+impl KeyRow<'_> {
+    /// The key was found in this window: its number is selected to be above the threshold.
+    fn is_new(&self) -> bool {
+        self.found.is_some_and(|found| found.is_new)
+    }
 }
 
 /// The keys with the largest values.
@@ -338,9 +354,7 @@ impl<'a> CountedTable<'a> {
     pub fn row_of(&self, key: &str) -> Result<KeyRow<'a>, SynopsisError> {
         match self.basis.keys.iter().position(|known| known == key) {
             Some(place) => Ok(self.row(place)),
-            None => Err(SynopsisError::NoSuchKey {
-                key: key.to_owned(),
-            }),
+            None => Err(self.missing_key(key)),
         }
     }
 
@@ -350,11 +364,10 @@ impl<'a> CountedTable<'a> {
         let column = self.readings.iter().position(|known| *known == reading)?;
         let mut rows = self.rows();
         rows.sort_by(|one, other| largest_first(&one.estimates[column], &other.estimates[column]));
-        let first_left_out = rows.get(count).map(|row| row.estimates[column]);
+        let first_left_out = rows.get(count).cloned();
         rows.truncate(count);
-        let last = rows.last().map(|row| row.estimates[column]);
-        let is_last_unclear = match (last, first_left_out) {
-            (Some(last), Some(next)) => !self.is_clearly_larger(reading, last, next),
+        let is_last_unclear = match (rows.last(), &first_left_out) {
+            (Some(last), Some(next)) => !self.is_clearly_larger(column, last, next),
             _ => false,
         };
         Some(TopKeys {
@@ -364,9 +377,15 @@ impl<'a> CountedTable<'a> {
     }
 
     /// Tests that the noise does not explain that one key has more than another: by the noise of the difference, or of means,
-    /// variances and quantiles by their intervals.
-    fn is_clearly_larger(&self, reading: KeyReading, one: Estimate, other: Estimate) -> bool {
-        if !reading.is_moment() && !matches!(reading, KeyReading::Quantile(_)) {
+    /// variances, quantiles and new keys, of which one noise is not as another, by their intervals.
+    fn is_clearly_larger(&self, column: usize, one: &KeyRow<'_>, other: &KeyRow<'_>) -> bool {
+        let reading = self.readings[column];
+        let is_by_interval = reading.is_moment()
+            || matches!(reading, KeyReading::Quantile(_))
+            || one.is_new()
+            || other.is_new();
+        let [one, other] = [one, other].map(|row| row.estimates[column]);
+        if !is_by_interval {
             return one.value - other.value > self.noise.difference_half_width(reading);
         }
         match (one.interval, other.interval) {
@@ -396,6 +415,7 @@ impl<'a> CountedTable<'a> {
         }
         KeyRow {
             key: &self.basis.keys[place],
+            found: self.found_row(place),
             estimates,
         }
     }
@@ -405,9 +425,13 @@ impl<'a> CountedTable<'a> {
             return self.moment_over(reading, &[place], half_width);
         }
         let value = self.value(reading, place);
+        let interval = match self.interval_of_new(value, place) {
+            Some(interval) => interval,
+            None => ConfidenceInterval::around(value, half_width),
+        };
         Estimate {
             value,
-            interval: Some(ConfidenceInterval::around(value, half_width)),
+            interval: Some(interval),
         }
     }
 
@@ -566,6 +590,7 @@ mod tests {
             let high = rows.iter().map(|row| row[1]);
             EndsTable {
                 basis: KeyBasis {
+                    found: None,
                     keys: (0..rows.len()).map(|place| place.to_string()).collect(),
                     columns: columns.to_vec(),
                     units: None,

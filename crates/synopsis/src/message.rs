@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, StringArray};
-use arrow_array::{TimestampMicrosecondArray, UInt64Array};
+use arrow_array::{BooleanArray, TimestampMicrosecondArray, UInt64Array};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_ipc::{MessageHeader, root_as_message};
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::description::{Basis, Description, KeyBasis, PrivacyDefinition, PrivacyDescription};
 use crate::error::SynopsisError;
+use crate::found_keys::FoundRow;
 use crate::histogram::Spline;
 use crate::price::Price;
 use crate::released::Synopsis;
@@ -27,6 +28,9 @@ use crate::told_caps::{pack_counts, unpack_counts};
 const METADATA_KEY: &str = "bernstream";
 const CONTENT_TYPE: &str = "application/vnd.apache.arrow.stream";
 const EVENT_TYPE: &str = "bernstream.synopsis.v1";
+/// Columns of what a table says of each key that nobody listed.
+const NEW_COLUMN: &str = "new";
+const UNTIL_COLUMN: &str = "until";
 
 /// Message of one synopsis, to be published or as it was found: whoever has one can read it and write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +239,7 @@ fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let mut fields = vec![
         Field::new("window_start", time.clone(), false),
-        Field::new("window_end", time, false),
+        Field::new("window_end", time.clone(), false),
         Field::new("key", DataType::Utf8, true),
         Field::new("sequence", DataType::UInt64, false),
     ];
@@ -250,6 +254,10 @@ fn schema(description: &Description, values: i32) -> Result<Schema, serde_json::
                     DataType::Float64,
                     false,
                 ));
+            }
+            if basis.found.is_some() {
+                fields.push(Field::new(NEW_COLUMN, DataType::Boolean, false));
+                fields.push(Field::new(UNTIL_COLUMN, time, false));
             }
             serde_json::to_string(&without_keys(description))?
         }
@@ -301,12 +309,15 @@ fn lattice_field(description: &Description, values: i32) -> Field {
     ])
 }
 
-/// The description of a table by key as its message has it: the keys stand in their column, and numbers of units, which have no row,
-/// in the description.
+/// The description of a table by key as its message has it: the keys, and what is said of each, stand in columns, and numbers of units,
+/// which have no row, in the description.
 fn without_keys(description: &Description) -> Description {
     let mut description = description.clone();
     if let Basis::Keys(basis) = &mut description.basis {
         basis.keys.clear();
+        if let Some(found) = &mut basis.found {
+            found.rows.clear();
+        }
     }
     description
 }
@@ -361,8 +372,15 @@ fn key_columns(description: &Description, basis: &KeyBasis, values: &[f64]) -> V
     for parts in part_columns(description, basis.keys.iter().map(String::as_str)) {
         columns.push(Arc::new(StringArray::from_iter_values(parts)));
     }
-    for column in values.chunks(rows.max(1)) {
-        columns.push(Arc::new(Float64Array::from(column.to_vec())));
+    for place in 0..basis.columns.len() {
+        let column = values.iter().skip(place * rows).take(rows).copied();
+        columns.push(Arc::new(Float64Array::from_iter_values(column)));
+    }
+    if let Some(found) = &basis.found {
+        let is_new = found.rows.iter().map(|row| row.is_new);
+        let until = found.rows.iter().map(|row| row.until.micros());
+        columns.push(Arc::new(BooleanArray::from(is_new.collect::<Vec<_>>())));
+        columns.push(times_column(until.collect()));
     }
     columns
 }
@@ -382,7 +400,11 @@ fn part_columns<'a>(
 }
 
 fn timestamp_column(time: Timestamp, rows: usize) -> ArrayRef {
-    Arc::new(TimestampMicrosecondArray::from(vec![time.micros(); rows]).with_timezone("UTC"))
+    times_column(vec![time.micros(); rows])
+}
+
+fn times_column(micros: Vec<i64>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC"))
 }
 
 /// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing
@@ -503,7 +525,8 @@ fn columns_disagree() -> SynopsisError {
     SynopsisError::Damaged("its columns and its description disagree".to_owned())
 }
 
-/// Reads a table by key, whose keys are those of its rows.
+/// Reads a table by key, whose keys are those of its rows. Where it has no rows, its window and its row of the ledger stand in the
+/// description alone.
 fn decode_key_table(
     mut description: Description,
     reader: StreamReader<Cursor<&[u8]>>,
@@ -539,8 +562,16 @@ fn decode_key_table(
         }
     }
     let mut unit_counts = Vec::new();
+    let mut columns = columns;
     if let Basis::Keys(basis) = &mut description.basis {
         basis.keys = keys.into_iter().map(str::to_owned).collect();
+        if let Some(found) = &mut basis.found {
+            let [numbers @ .., is_new, until] = columns else {
+                return Err(columns_disagree());
+            };
+            found.rows = found_rows(is_new, until).ok_or_else(columns_disagree)?;
+            columns = numbers;
+        }
         if let Some(told) = &mut basis.units {
             let packed = std::mem::take(&mut told.packed);
             unit_counts = unpack_counts(&packed).ok_or_else(columns_disagree)?;
@@ -553,6 +584,20 @@ fn decode_key_table(
     }
     values.append(&mut unit_counts);
     Synopsis::new(description, values)
+}
+
+/// What two columns say of each key; `None` if they are others.
+fn found_rows(is_new: &ArrayRef, until: &ArrayRef) -> Option<Vec<FoundRow>> {
+    let is_new = is_new.as_any().downcast_ref::<BooleanArray>()?;
+    let until = until.as_any().downcast_ref::<TimestampMicrosecondArray>()?;
+    let mut rows = Vec::with_capacity(is_new.len());
+    for (is_new, micros) in is_new.values().iter().zip(until.values()) {
+        rows.push(FoundRow {
+            is_new,
+            until: Timestamp::from_micros(*micros),
+        });
+    }
+    Some(rows)
 }
 
 fn is_time_everywhere(column: &ArrayRef, time: Timestamp) -> bool {

@@ -2,6 +2,7 @@
 
 use super::description::Description;
 use super::error::SynopsisError;
+use crate::found_keys::check_new_rows;
 
 /// A released function: what it is, and its noisy lattice values.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,7 @@ impl Synopsis {
                 "a lattice value is not a number".to_owned(),
             ));
         }
+        check_new_rows(&description, &values).map_err(SynopsisError::Damaged)?;
         Ok(Synopsis {
             description,
             values,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::kernel::CubeKernel;
 use super::quadratic::{QuadraticForm, diagonal_matrix};
 use crate::cholesky::sequential_dot;
+use crate::found_keys::FoundKeys;
 use crate::histogram::Spline;
 use crate::tensor::{grid_points, outer_product};
 use crate::told_caps::UnitCounts;
@@ -55,6 +56,9 @@ pub struct KeyBasis {
     /// Numbers of units by how many keys they have, which follow the columns; absent where they are not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<UnitCounts>,
+    /// How its keys were found, where nobody listed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundKeys>,
 }
 
 impl KeyBasis {
@@ -62,6 +66,14 @@ impl KeyBasis {
     pub fn has_middle(&self) -> bool {
         let mut columns = self.columns.iter();
         columns.any(|column| column.statistic == KeyStatistic::Middle)
+    }
+
+    /// Most keys of a table of this release: those that are listed, or as many as can be found.
+    pub fn most_keys(&self) -> usize {
+        match &self.found {
+            Some(found) => found.most as usize,
+            None => self.keys.len(),
+        }
     }
 }
 

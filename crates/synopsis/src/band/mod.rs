@@ -71,6 +71,10 @@ impl Band {
             Basis::Affine => Band::of_values(law, shape.value_count(), |z| {
                 z.iter().map(|z| z.abs()).sum()
             }),
+            // Wherever keys are found, the band is one for as many as there can be.
+            Basis::Keys(basis) if basis.found.is_some() => {
+                Band::of_independent_laplace(basis.most_keys())
+            }
             Basis::Keys(_) if law == NoiseDistribution::DiscreteLaplace => {
                 Band::of_independent_laplace(shape.value_count())
             }

@@ -42,6 +42,7 @@ mod tests {
     fn basis(statistics: &[KeyStatistic]) -> KeyBasis {
         let statistics = statistics.iter();
         KeyBasis {
+            found: None,
             // A basis is of many keys, and the error of one.
             keys: vec!["a".to_owned(), "b".to_owned()],
             columns: statistics

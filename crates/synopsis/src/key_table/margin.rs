@@ -76,9 +76,10 @@ impl<'a> CountedTable<'a> {
     ///
     /// # Errors
     ///
-    /// If keys have no such column, or the table has nothing that adds up.
+    /// If keys have no such column, nobody listed them, or the table has nothing that adds up.
     pub fn margin(&self, columns: &[&str]) -> Result<KeyMargin<'a>, SynopsisError> {
         let places = self.places_of_columns(columns)?;
+        self.check_has_all_keys()?;
         let readings = self.readings.iter().copied();
         let readings: Vec<_> = readings.filter(|reading| reading.adds_up()).collect();
         if readings.is_empty() {
@@ -109,9 +110,10 @@ impl<'a> CountedTable<'a> {
     ///
     /// # Errors
     ///
-    /// If keys have no such column, or the table has nothing that has shares.
+    /// If keys have no such column, nobody listed them, or the table has nothing that has shares.
     pub fn shares(&self, columns: &[&str]) -> Result<KeyShares<'a>, SynopsisError> {
         let places = self.places_of_columns(columns)?;
+        self.check_has_all_keys()?;
         let readings = self.readings.iter().copied();
         let readings: Vec<_> = readings
             .filter(|reading| self.has_shares(*reading))
