@@ -27,6 +27,20 @@ pub enum NoiseError {
     #[error("Gaussian noise needs a delta above 0 and below 1, such as 0.000001, not {delta}")]
     NoPromise { delta: Delta },
     #[error(
+        "finding keys that nobody listed needs a delta below 1, and of each of the {max_keys} keys of a unit at least 10^-18, such \
+         as 0.000000001 in all, not {delta}"
+    )]
+    NoDeltaForKeys { delta: Delta, max_keys: u32 },
+    #[error(
+        "a delta of {delta} is used up by the private test of whether there are too many different keys, which takes {test} of it: give more"
+    )]
+    NoDeltaBesideTest { delta: Delta, test: Delta },
+    #[error(
+        "a limit of {limit} different keys is too low for the private test of whether there are too many: give at least {least}, or \
+         a higher epsilon"
+    )]
+    LimitTooLow { limit: u64, least: u64 },
+    #[error(
         "an error of {error} at each point is too large beside a change of {change}, both in grid units: take a finer grid, \
          such as 2^24 units per change"
     )]

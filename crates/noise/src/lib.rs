@@ -15,11 +15,14 @@
 pub mod accountant;
 pub mod calibrate;
 mod calibrated;
+mod candidate_counts;
 pub mod concentrated;
 pub mod continual;
 mod error;
 mod exact;
 pub mod gaussian;
+pub mod key_search;
+pub mod key_selection;
 mod laplace;
 pub mod noise;
 mod noisy;
@@ -28,6 +31,7 @@ pub mod order;
 mod selection;
 
 pub use calibrated::Mechanism;
+pub use candidate_counts::CandidateCounts;
 pub use error::NoiseError;
 pub use exact::Exact;
 

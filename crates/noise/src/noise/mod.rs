@@ -14,6 +14,7 @@ mod generator;
 mod geometric;
 pub mod laplace;
 mod real;
+pub mod truncated;
 
 pub use self::ball::RoundedBall;
 pub use self::cube::DiscreteCube;
@@ -21,6 +22,7 @@ pub use self::flip::permute_and_flip;
 pub use self::gaussian::DiscreteGaussian;
 pub use self::generator::Generator;
 pub use self::laplace::DiscreteLaplace;
+pub use self::truncated::TruncatedLaplace;
 use super::calibrate::Scale;
 use super::concentrated::{rho_of_ball, rho_of_laplace};
 use super::error::NoiseError;
