@@ -262,6 +262,7 @@ impl Target for KeyCounts {
             dimensions: 0,
             degree: 1,
             basis: Basis::Keys(KeyBasis {
+                found: None,
                 keys: self.counting.keys.clone(),
                 columns: self.columns(),
                 units: self.told_units(),

@@ -18,6 +18,7 @@ pub mod cells;
 pub mod covariance;
 pub mod density;
 pub mod expression;
+pub mod found_key_counts;
 mod kernel;
 pub mod key_counts;
 pub mod logistic;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::builtin::Builtin;
 use super::error::TargetError;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
-use bernstream_noise::Exact;
+use bernstream_noise::{CandidateCounts, Exact};
 use bernstream_synopsis::adjacency::{Adjacency, Sensitivity};
 use bernstream_synopsis::law::Norm;
 use bernstream_synopsis::shape::Shape;
@@ -62,6 +62,12 @@ pub trait Target: Builtin + fmt::Debug + Send + Sync {
 
     /// The exact values of one window and key, [`Shape::value_count`] of them. `accumulator` must be one of [`Target::accumulator`].
     fn evaluate(&self, accumulator: &Accumulator) -> Exact;
+
+    /// Exact counts of keys that nobody listed; `None` for a function of listed keys or of none. `accumulator` must be one of
+    /// [`Target::accumulator`].
+    fn candidates(&self, _accumulator: &Accumulator) -> Option<CandidateCounts> {
+        None
+    }
 
     /// Returns whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
     fn is_sum(&self) -> bool {

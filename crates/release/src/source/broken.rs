@@ -1,5 +1,7 @@
 //! Reasons why a message or file cannot be decoded.
 
+use bernstream_synopsis::terminal_text::escape_unprintable;
+
 /// Reason why a message or file cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -7,7 +9,7 @@ pub struct DecodeError(String);
 
 impl DecodeError {
     pub fn new(why: impl std::fmt::Display) -> Self {
-        DecodeError(escaped(&cut_text(&why.to_string(), LONGEST)))
+        DecodeError(escape_unprintable(&cut_text(&why.to_string(), LONGEST)))
     }
 }
 
@@ -25,18 +27,6 @@ fn cut_text(text: &str, longest: usize) -> String {
         0 => shown,
         left => format!("{shown}... and {left} more characters"),
     }
-}
-
-/// The text in which an escape stands for what does not show, and could do something to a terminal.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\'' | '"' => escaped.push(c),
-            c => escaped.extend(c.escape_debug()),
-        }
-    }
-    escaped
 }
 
 /// The first of some names.

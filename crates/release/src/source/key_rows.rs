@@ -50,6 +50,27 @@ impl KeyRows {
         Some(Cow::Owned(joined))
     }
 
+    /// The key of a row as text; `None` where a part is null, or the key is empty, longer than `longest` bytes or no UTF-8. Several parts
+    /// are joined in `joined`, and nothing longer is joined or read.
+    pub(crate) fn text_of_row<'r>(
+        &'r self,
+        row: usize,
+        longest: usize,
+        joined: &'r mut Vec<u8>,
+    ) -> Option<&'r str> {
+        let key = match self.parts.as_slice() {
+            [only] => only.get(row)?,
+            _ => {
+                self.join_row(row, longest, own_part, joined)?;
+                joined.as_slice()
+            }
+        };
+        if key.is_empty() || key.len() > longest {
+            return None;
+        }
+        std::str::from_utf8(key).ok()
+    }
+
     /// Values that `convert` makes of the key of each row; `None` where a part is null, or the key is longer than `longest` bytes.
     /// Nothing longer is joined.
     pub(crate) fn map_keys<T: Copy>(

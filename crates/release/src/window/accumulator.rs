@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::found_keys::{FoundKeyCounting, FoundKeyTotals};
 use super::unit_keys::{CountedKeys, KeyCounting, KeyTotals};
 use bernstream_synopsis::histogram::{GridPoint, Histogram, Nodes};
 
@@ -96,6 +97,8 @@ pub enum AccumulatorSpec {
     Records { most: u32 },
     /// Totals of each key, under caps that hold over all keys of a unit: one accumulator for all keys.
     Keys(Arc<KeyCounting>),
+    /// Number of users or records of each key that nobody listed: one accumulator for all keys.
+    FoundKeys(Arc<FoundKeyCounting>),
     /// Histograms as those of another kind, to which each record of a user adds one part of as many as the user has records there.
     UserWeighted(Box<AccumulatorSpec>),
 }
@@ -132,6 +135,8 @@ pub enum Accumulator {
     Records(Vec<Record>),
     /// Totals of each declared key, in their order.
     Keys(CountedKeys),
+    /// Numbers of each key that was there.
+    FoundKeys(FoundKeyTotals),
 }
 
 impl AccumulatorSpec {
@@ -160,7 +165,8 @@ impl AccumulatorSpec {
             AccumulatorSpec::UserWeighted(inner) => inner.write_coordinates(axis, x, coordinates),
             AccumulatorSpec::Sums(_)
             | AccumulatorSpec::Records { .. }
-            | AccumulatorSpec::Keys(_) => {
+            | AccumulatorSpec::Keys(_)
+            | AccumulatorSpec::FoundKeys(_) => {
                 for (coordinate, x) in coordinates.iter_mut().zip(x) {
                     *coordinate = GridPoint::fine_coordinate(*x);
                 }
@@ -180,11 +186,13 @@ impl AccumulatorSpec {
             AccumulatorSpec::UserWeighted(inner) => inner.last_coordinate(axis),
             AccumulatorSpec::Sums(_)
             | AccumulatorSpec::Records { .. }
-            | AccumulatorSpec::Keys(_) => GridPoint::FINE,
+            | AccumulatorSpec::Keys(_)
+            | AccumulatorSpec::FoundKeys(_) => GridPoint::FINE,
         }
     }
 
-    /// Memory, about, that one window and key takes, in bytes.
+    /// Memory, about, that one window and key takes, in bytes; without that of users and of keys that nobody listed, of which nobody knows
+    /// how many there are.
     pub fn window_bytes(&self) -> u64 {
         match self {
             AccumulatorSpec::Histogram(nodes) => histogram_bytes(nodes),
@@ -198,6 +206,7 @@ impl AccumulatorSpec {
                 let places = counting.grid.map_or(0, |grid| u64::from(grid.places));
                 size_of::<KeyTotals>() as u64 + 8 * places
             }
+            AccumulatorSpec::FoundKeys(_) => 0,
             AccumulatorSpec::UserWeighted(inner) => inner.window_bytes(),
         }
     }
@@ -216,12 +225,13 @@ impl AccumulatorSpec {
             AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.sum_count()]),
             AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
             AccumulatorSpec::Keys(counting) => Accumulator::Keys(CountedKeys::new(counting)),
+            AccumulatorSpec::FoundKeys(_) => Accumulator::FoundKeys(FoundKeyTotals::default()),
             AccumulatorSpec::UserWeighted(inner) => inner.empty(),
         }
     }
 
     /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival. Of counts by
-    /// key each of them is another unit, in the first key.
+    /// key each of them is another unit, in the first key; of keys that nobody listed there are none, because a record does not know its key.
     pub fn filled_accumulator(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
         let mut accumulator = self.empty();
         for record in records {
@@ -425,6 +435,15 @@ impl Accumulator {
         }
     }
 
+    /// Numbers of each key that nobody listed; `None` where something else is kept.
+    pub fn found_keys(&self) -> Option<&FoundKeyTotals> {
+        if let Accumulator::FoundKeys(totals) = self {
+            Some(totals)
+        } else {
+            None
+        }
+    }
+
     /// The sums; none where something else is kept.
     pub fn sums(&self) -> &[i128] {
         if let Accumulator::Sums(sums) = self {
@@ -453,6 +472,7 @@ impl fmt::Debug for Accumulator {
             Accumulator::Sums(_) => "Accumulator(sums)",
             Accumulator::Records(_) => "Accumulator(records)",
             Accumulator::Keys(_) => "Accumulator(totals by key)",
+            Accumulator::FoundKeys(_) => "Accumulator(numbers of keys that nobody listed)",
         })
     }
 }

@@ -25,7 +25,7 @@ pub struct RecordCounts {
     pub late: u64,
     /// Event time too far ahead of the message timestamp.
     pub ahead: u64,
-    /// The key is missing or not declared.
+    /// The key is missing or not declared; where nobody declared keys, it is missing, empty, too long or no UTF-8.
     pub unknown_key: u64,
     /// Null or not-a-number where a time, a unit or a value is needed.
     pub missing: u64,

@@ -1,21 +1,23 @@
 //! Part of a window that a reader has, as bytes: the same bytes for the same records of a partition, whoever read them and however they
 //! were fetched.
 //!
-//! For each form, in order: for counts by key the units and their keys, or the totals of the keys (`encode_keys`); for all others the users, the records that are kept one by one, in their order of survival, each with the user that it
+//! For each form, in order: for counts by key the units and their keys, or the totals of the keys (`encode_keys`); for keys that nobody listed what `encode_found_keys` writes; for all others the users, the records that are kept one by one, in their order of survival, each with the user that it
 //! waits for, then the sums of each key that has any. Whole numbers are written in groups of seven bits, the lowest first; signed
 //! ones as `2 n` or `-2 n - 1`. Keys and cells without records are left out.
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::found_encoding::{NOTHING_FOUND, decode_found_keys, encode_found_keys};
 use super::open::{GroupState, OpenGroups, OpenWindow, UnitKey, WaitingRecord};
 use super::part::WindowPart;
 use super::router::LONGEST_UNIT;
-use super::rules::{ReleaseInput, WindowRules};
+use super::rules::{Cap, ReleaseInput, WindowRules};
 use super::unit_keys::{KeptKey, KeyCounting, KeyTotals, OpenKeys, UnitKeys};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::{GridPoint, Histogram};
 
-/// Raised whenever the same records would become other bytes: a golden test sees it.
+/// Raised whenever the same records would become other bytes: a golden test sees it. A new kind of state, which older programs did not
+/// have, changes no bytes that there were.
 pub const VERSION: u32 = 3;
 
 impl WindowPart {
@@ -30,6 +32,10 @@ impl WindowPart {
                     if let AccumulatorSpec::Keys(counting) = &form.accumulator {
                         encode_keys(counting, open, &mut bytes);
                     }
+                }
+                Some(OpenWindow::Found(open)) => encode_found_keys(open, &mut bytes),
+                None if matches!(form.accumulator, AccumulatorSpec::FoundKeys(_)) => {
+                    bytes.extend(NOTHING_FOUND);
                 }
                 // No units and no totals.
                 None if matches!(form.accumulator, AccumulatorSpec::Keys(_)) => bytes.push(0),
@@ -142,7 +148,7 @@ fn encode_units(counting: &KeyCounting, units: UnitKeys, bytes: &mut Vec<u8>) {
     }
 }
 
-fn write_unit(bytes: &mut Vec<u8>, unit: &UnitKey) {
+pub(super) fn write_unit(bytes: &mut Vec<u8>, unit: &UnitKey) {
     write_integer(bytes, i128::from(unit.period.micros()));
     write_natural(bytes, unit.user.len() as u64);
     bytes.extend(&unit.user);
@@ -178,7 +184,7 @@ fn write_sparse(bytes: &mut Vec<u8>, cells: &[u64]) {
     }
 }
 
-fn write_natural(bytes: &mut Vec<u8>, number: u64) {
+pub(super) fn write_natural(bytes: &mut Vec<u8>, number: u64) {
     write_wide(bytes, u128::from(number));
 }
 
@@ -221,6 +227,12 @@ pub(super) fn decode_windows(
                 };
                 decode_keys(keys, rules, counting, window, &mut reader)?;
             }
+            OpenWindow::Found(keys) => {
+                let AccumulatorSpec::FoundKeys(counting) = &form.accumulator else {
+                    return None;
+                };
+                decode_found_keys(keys, rules, counting, window, &mut reader)?;
+            }
         }
         opens.push(Some(open));
     }
@@ -262,15 +274,19 @@ fn decode_unit_keys(
     let cap = rules.cap.as_ref()?;
     for _ in 0..reader.read_count()? {
         let unit = reader.read_unit()?;
-        let period = cap.period.span_of(unit.period);
-        let is_of_window =
-            period.start == unit.period && period.start < window.end && window.start < period.end;
+        let is_of_window = is_unit_of_window(cap, &unit, window);
         let kept = decode_kept_keys(counting, &unit, reader)?;
         if !is_of_window || units.0.insert(unit, kept).is_some() {
             return None;
         }
     }
     Some(())
+}
+
+/// Returns whether the unit is of a period that the window meets.
+pub(super) fn is_unit_of_window(cap: &Cap, unit: &UnitKey, window: Span) -> bool {
+    let period = cap.period.span_of(unit.period);
+    period.start == unit.period && period.start < window.end && window.start < period.end
 }
 
 fn decode_totals(
@@ -424,7 +440,9 @@ fn decode_sums(
                     *sum = reader.read_integer()?;
                 }
             }
-            Accumulator::Records(_) | Accumulator::Keys(_) => return None,
+            Accumulator::Records(_) | Accumulator::Keys(_) | Accumulator::FoundKeys(_) => {
+                return None;
+            }
         }
         *state = sum.into();
     }
@@ -432,7 +450,7 @@ fn decode_sums(
 }
 
 /// Bytes that are left to read.
-struct ByteReader<'a>(&'a [u8]);
+pub(super) struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
     fn read_wide(&mut self) -> Option<u128> {
@@ -448,7 +466,7 @@ impl<'a> ByteReader<'a> {
         None
     }
 
-    fn read_natural(&mut self) -> Option<u64> {
+    pub fn read_natural(&mut self) -> Option<u64> {
         u64::try_from(self.read_wide()?).ok()
     }
 
@@ -457,13 +475,13 @@ impl<'a> ByteReader<'a> {
         Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
     }
 
-    fn read_count_up_to(&mut self, most: usize) -> Option<usize> {
+    pub fn read_count_up_to(&mut self, most: usize) -> Option<usize> {
         usize::try_from(self.read_natural()?)
             .ok()
             .filter(|count| *count <= most)
     }
 
-    fn read_unit(&mut self) -> Option<UnitKey> {
+    pub fn read_unit(&mut self) -> Option<UnitKey> {
         let period = Timestamp::from_micros(i64::try_from(self.read_integer()?).ok()?);
         let length = self.read_count_up_to(LONGEST_UNIT)?;
         Some(UnitKey {
@@ -473,11 +491,11 @@ impl<'a> ByteReader<'a> {
     }
 
     /// Number of things that follow, each of a byte at least.
-    fn read_count(&mut self) -> Option<usize> {
+    pub fn read_count(&mut self) -> Option<usize> {
         self.read_count_up_to(self.0.len())
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)

@@ -4,6 +4,8 @@ pub mod accumulator;
 mod chunk;
 mod counts;
 mod encoding;
+mod found_encoding;
+mod found_keys;
 mod keys;
 mod open;
 mod part;
@@ -15,6 +17,7 @@ mod unit_keys;
 
 pub use counts::RecordCounts;
 pub use encoding::VERSION;
+pub use found_keys::{FoundKeyCounting, FoundKeyTotals};
 pub use keys::KeyGroups;
 pub use open::survival_rank;
 pub use part::{Window, WindowGroup, WindowPart};

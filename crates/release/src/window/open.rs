@@ -4,6 +4,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::chunk::ChunkRecords;
+use super::found_keys::OpenFoundKeys;
 use super::router::RoutedRow;
 use super::rules::{Cap, ReleaseInput, WindowRules};
 use super::sum::{self, KeySum};
@@ -18,6 +19,8 @@ pub(super) enum OpenWindow {
     Groups(OpenGroups),
     /// Counts by key, whose caps hold over all keys of a unit.
     Keys(OpenKeys),
+    /// Counts by key, whose keys nobody listed.
+    Found(OpenFoundKeys),
 }
 
 impl OpenWindow {
@@ -25,6 +28,9 @@ impl OpenWindow {
         match spec {
             AccumulatorSpec::Keys(counting) => {
                 OpenWindow::Keys(OpenKeys::new(counting, rules.cap.is_some()))
+            }
+            AccumulatorSpec::FoundKeys(_) => {
+                OpenWindow::Found(OpenFoundKeys::new(rules.cap.is_some()))
             }
             _ => OpenWindow::Groups(OpenGroups::new(rules, spec)),
         }
@@ -41,6 +47,11 @@ impl OpenWindow {
                     ours.join_keys(counting, theirs);
                 }
             }
+            (OpenWindow::Found(ours), OpenWindow::Found(theirs)) => {
+                if let AccumulatorSpec::FoundKeys(counting) = spec {
+                    ours.join_found(counting, theirs);
+                }
+            }
             _ => {}
         }
     }
@@ -51,6 +62,11 @@ impl OpenWindow {
             OpenWindow::Groups(groups) => groups.take_rows(form, cap, chunk),
             OpenWindow::Keys(keys) => {
                 if let AccumulatorSpec::Keys(counting) = &form.accumulator {
+                    keys.take_rows(counting, cap, chunk);
+                }
+            }
+            OpenWindow::Found(keys) => {
+                if let AccumulatorSpec::FoundKeys(counting) = &form.accumulator {
                     keys.take_rows(counting, cap, chunk);
                 }
             }
@@ -67,6 +83,7 @@ impl OpenWindow {
                 }
                 _ => Vec::new(),
             },
+            OpenWindow::Found(keys) => vec![Accumulator::FoundKeys(keys.totals())],
         }
     }
 }
@@ -310,7 +327,7 @@ impl GroupState {
     }
 }
 
-fn time_of(batch: &Batch, row: usize) -> Timestamp {
+pub(super) fn time_of(batch: &Batch, row: usize) -> Timestamp {
     Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default())
 }
 

@@ -10,7 +10,7 @@ use bernstream_synopsis::grid::Span;
 /// Part of a window of one reader that it has read to its end.
 ///
 /// What is kept of records are integers, the first records of each user and the first records of each key, in an order that the
-/// records alone decide. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
+/// records alone decide, and of keys that nobody listed the names of those that count, or that there are too many. So the joined parts are the window, bit for bit, however many readers there are, whatever each of them
 /// reads, and in whatever order they are joined.
 pub struct WindowPart {
     pub(super) rules: Arc<WindowRules>,
@@ -74,7 +74,7 @@ fn settled_groups(
     let open = open.unwrap_or_else(|| OpenWindow::new(rules, spec));
     let accumulators = open.into_accumulators(spec);
     let keys = match spec {
-        AccumulatorSpec::Keys(_) => &[],
+        AccumulatorSpec::Keys(_) | AccumulatorSpec::FoundKeys(_) => &[],
         _ => rules.keys.as_deref().unwrap_or_default(),
     };
     let mut keys = keys.iter().cloned();

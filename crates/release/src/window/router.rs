@@ -121,6 +121,15 @@ impl RecordRouter<'_> {
                 Ok(RoutedRow { group, ..routed })
             });
         }
+        if let Some(longest) = self.rules.longest_key {
+            let mut joined = Vec::new();
+            keep_accepted(found, counts, |routed| {
+                let keys = batch.keys.as_ref();
+                keys.and_then(|keys| keys.text_of_row(routed.row, longest, &mut joined))
+                    .map(|_| routed)
+                    .ok_or(DropReason::UnknownKey)
+            });
+        }
         if self.rules.cap.is_some() {
             keep_accepted(found, counts, |routed| {
                 let user = batch
@@ -210,7 +219,7 @@ impl RecordRouter<'_> {
 fn keep_accepted(
     found: &mut Vec<RoutedRow>,
     counts: &mut RecordCounts,
-    check: impl Fn(RoutedRow) -> Result<RoutedRow, DropReason>,
+    mut check: impl FnMut(RoutedRow) -> Result<RoutedRow, DropReason>,
 ) {
     found.retain_mut(|routed| match check(*routed) {
         Ok(kept) => {

@@ -22,6 +22,9 @@ pub struct WindowRules {
     /// The name, for each part of the key in their order, of everything that is not listed there; of a part without one such records are
     /// dropped. Empty where no part has one. Keys with these names are among `keys`.
     pub other: Vec<Option<String>>,
+    /// Longest key, in bytes, where nobody listed the keys: a record whose key is missing, empty, longer or no UTF-8 is dropped. `None` where
+    /// keys are listed, or there are none.
+    pub longest_key: Option<usize>,
     /// Limit on what a user may contribute; without it every record is a unit of its own.
     pub cap: Option<Cap>,
 }

@@ -20,7 +20,7 @@ use bernstream_synopsis::grid::Span;
 ///
 /// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
 /// before the window's cutoff, its event time is not further ahead of the message timestamp than the allowance, its key is
-/// declared and its values are numbers. One record more changes no other record's assignment, except that a unit's own earlier
+/// declared, or one that can be found, and its values are numbers. One record more changes no other record's assignment, except that a unit's own earlier
 /// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
 /// keeps a bounded number of records ([`AccumulatorSpec::Records`](super::accumulator::AccumulatorSpec::Records)).
 pub struct WindowStore {

@@ -32,10 +32,9 @@ pub(super) fn waiting_room(spec: &AccumulatorSpec, keys: usize) -> usize {
 
 /// Memory, about, that is held of the records of one window and key, where there are so many keys, in bytes.
 pub fn bytes_held(spec: &AccumulatorSpec, keys: usize) -> u64 {
-    let waiting = if matches!(spec, AccumulatorSpec::Records { .. }) {
-        0
-    } else {
-        waiting_room(spec, keys)
+    let waiting = match spec {
+        AccumulatorSpec::Records { .. } | AccumulatorSpec::FoundKeys(_) => 0,
+        _ => waiting_room(spec, keys),
     };
     spec.window_bytes()
         .saturating_add((waiting * size_of::<Record>()) as u64)

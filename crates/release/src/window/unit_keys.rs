@@ -116,7 +116,7 @@ impl RankKey {
     }
 
     /// The rank of a key of a unit: another order of the keys for every unit.
-    fn rank(&self, unit: &UnitKey, key: &str) -> u64 {
+    pub(super) fn rank(&self, unit: &UnitKey, key: &str) -> u64 {
         let mut hash = SipHasher24::new_with_key(&self.0);
         hash.write(&unit.period.micros().to_le_bytes());
         hash.write(&(unit.user.len() as u64).to_le_bytes());
@@ -512,7 +512,8 @@ struct UserAndKey<'a> {
     group: u32,
 }
 
-fn has_one_period(units: &HashMap<UnitKey, Vec<KeptKey>>) -> bool {
+/// Returns whether all units are of one period.
+pub(super) fn has_one_period<K>(units: &HashMap<UnitKey, Vec<K>>) -> bool {
     let mut periods = units.keys().map(|unit| unit.period);
     let first = periods.next();
     periods.all(|period| Some(period) == first)
