@@ -1,8 +1,8 @@
-//! The states of noise that later windows continue.
+//! The states that later windows continue: the noise of a running sum, and the list of announced keys.
 //!
-//! A state is written with the charge of its window, so no step is published in two versions. It is secret: whoever knows
-//! the noise can subtract it from what was published, and has exact sums of records. It stays in the ledger file, no command prints
-//! it, and what a later one replaces, or its release leaves behind, is overwritten in the file (`secure_delete`). The file
+//! A state is written with the charge of its window, so no step is published in two versions. That of noise is secret: whoever knows
+//! it can subtract it from what was published, and has exact sums of records. A list is what was published. Both stay in the ledger file, no
+//! command prints noise, and what a later state replaces, or its release leaves behind, is overwritten in the file (`secure_delete`). The file
 //! system may keep what was overwritten all the same.
 
 use std::path::Path;
@@ -144,6 +144,8 @@ pub(super) fn read_state(
 fn other_state_error(file: &Path, slot: &str, written: u64) -> LedgerError {
     LedgerError::damaged(
         file,
-        format!("the state of the noise of {slot} is not the one that row {written} wrote"),
+        format!(
+            "the state {slot}, which later windows continue, is not the one that row {written} wrote"
+        ),
     )
 }

@@ -16,6 +16,7 @@
 //! pass from one to the other one at a time, in order.
 
 mod absorber_metrics;
+mod announced_keys;
 mod catch_up;
 mod comparison;
 mod draw;
@@ -51,6 +52,7 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
+pub use self::announced_keys::{AnnouncedKey, AnnouncedKeys, PlannedKeySearch};
 pub use self::error::PipelineError;
 pub use self::health::Health;
 pub use self::loops::Worker;
@@ -265,6 +267,21 @@ impl ReleasePlan {
                 let key = group.key.as_deref();
                 let chosen = release.choose_variant(&group.accumulator, generator);
                 let variant = variants.get(chosen);
+                if let Some(search) = &release.key_search
+                    && let Some(candidates) = variant.target.candidates(&group.accumulator)
+                {
+                    let found =
+                        release.release_found_keys(search, &candidates, stored, span, generator)?;
+                    take(ReleasedSynopsis {
+                        release: place,
+                        variant: chosen,
+                        description: terms.complete_description(found.description, self, key, span),
+                        values: variant.dequantize(&found.noisy),
+                        noisy: found.noisy,
+                        state: Some(found.state),
+                    })?;
+                    continue;
+                }
                 let exact = variant.target.evaluate(&group.accumulator);
                 let description = variant.chosen_description(&exact, generator);
                 let noise_state = release.noise_state(stored, variant, key, span)?;

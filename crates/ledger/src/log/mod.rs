@@ -21,7 +21,7 @@
 //! there: that of a draw that was never published could be tested by guessing. Sizes and times can be seen. The offsets of a row, which
 //! count records, are written as wide as they can be, so that no size depends on their digits. The rest of a body is what was
 //! published of its window and the states of its noise, whose sizes follow from the configuration, but for numbers that are written in
-//! decimals, and for a private choice between functions of different sizes. So every body is filled up to a size of which there are
+//! decimals, for a private choice between functions of different sizes, and for the keys that a window found. So every body is filled up to a size of which there are
 //! eight from one power of two to the next. What is published shows its size anyway; of a draw that lost a race a reader learns this
 //! coarse size at most. A body is appended when its window was drawn, and so shows how long that took.
 

@@ -66,6 +66,7 @@ mod tests {
             max_future_skew: HOUR,
             keys: None,
             other: Vec::new(),
+            longest_key: None,
             cap: None,
         }
     }

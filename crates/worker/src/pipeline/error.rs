@@ -26,6 +26,10 @@ pub enum PipelineError {
          no window is withheld"
     )]
     ReadsTooFar,
+    #[error(
+        "the list of announced keys in the ledger cannot be read: it is damaged, or a newer program wrote it"
+    )]
+    AnnouncedKeysDamaged,
     #[error("a thread cannot be started: {0}; let this user run more threads")]
     Thread(std::io::Error),
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::announced_keys::PlannedKeySearch;
 use super::price_schedule::PriceSchedule;
 use super::publication::Publication;
 use super::series::NoiseSeries;
@@ -45,6 +46,8 @@ pub struct PlannedRelease {
     pub price_schedule: PriceSchedule,
     /// Correlated noise, for running sums over several panes. The price is then that of a pane.
     pub series: Option<NoiseSeries>,
+    /// The search for keys that nobody listed; `None` where its keys are listed.
+    pub key_search: Option<PlannedKeySearch>,
 }
 
 /// One of the ways in which a window and key can be released.
@@ -71,7 +74,7 @@ impl ReleasePlan {
         for release in &self.releases {
             // Counts by key are computed once for all keys.
             let times = match release.form.accumulator {
-                AccumulatorSpec::Keys(_) => 1,
+                AccumulatorSpec::Keys(_) | AccumulatorSpec::FoundKeys(_) => 1,
                 _ => keys,
             };
             products = products.saturating_add(release.most_products().saturating_mul(times));
