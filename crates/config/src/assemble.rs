@@ -180,6 +180,12 @@ impl Sections {
         for draft in drafts.iter() {
             validate::can_be_drawn(document, privacy, draft);
         }
+        if let Ok(input) = &self.input
+            && let Some(key) = &input.key
+            && let Some(found) = &key.found
+        {
+            validate::check_key_search(document, found, privacy, drafts);
+        }
         if document.reported().is_none() {
             let grid = self.windows.as_ref().ok().map(|schedule| schedule.grid);
             let _reported = validate::composition_holds(document, privacy, drafts, grid);
@@ -289,8 +295,11 @@ impl Sections {
             releases.push(draft.into_release(kind));
         }
         validate::share_the_slot(privacy.total, &mut releases);
-        let has_keys = input.key.is_some();
+        let has_listed_keys = input.key.as_ref().is_some_and(|key| key.found.is_none());
         let key = input.key.unwrap_or_default();
+        let found = key
+            .found
+            .map(|found| found.into_inner().for_unit(&privacy.unit));
         let columns = Columns {
             time: input.time,
             time_format: self.time_format,
@@ -319,10 +328,12 @@ impl Sections {
                 end: schedule.end,
                 allowed_lateness: schedule.allowed_lateness,
                 max_future_skew: schedule.max_future_skew,
-                keys: has_keys.then_some(key.values),
+                keys: has_listed_keys.then_some(key.values),
                 other: key.other,
+                longest_key: found.map(|found| found.longest as usize),
                 cap,
             },
+            found_keys: found,
             privacy,
             releases,
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),

@@ -90,6 +90,14 @@ pub(crate) fn keys_text(settings: &WorkerSettings) -> Value {
         [only] => text["other"] = json!(only),
         several => text["other"] = json!(several),
     }
+    if let Some(found) = &settings.found_keys {
+        text["found"] = json!({
+            "keep": saturating_micros(found.keep),
+            "most": found.most,
+            "longest": found.longest,
+            "candidates": found.candidates,
+        });
+    }
     text
 }
 
@@ -323,6 +331,13 @@ pub fn release_identity(settings: &WorkerSettings, release: &ReleaseSettings) ->
             several => json!(several),
         }
     ]);
+    Digest::of_bytes(about.to_string().as_bytes()).to_string()
+}
+
+/// Identifies a list of announced keys: if the columns of the key or the longest key change, it starts again.
+pub fn announced_identity(settings: &WorkerSettings) -> String {
+    let longest = settings.found_keys.map(|found| found.longest);
+    let about = json!([settings.columns.key, settings.columns.key_types, longest]);
     Digest::of_bytes(about.to_string().as_bytes()).to_string()
 }
 

@@ -10,7 +10,7 @@ use crate::schemas;
 use bernstream_kafka::source::record::TimeFormat;
 
 /// Names of durations, in microseconds.
-const SPANS: [&str; 7] = [
+const SPANS: [&str; 8] = [
     "length",
     "grace",
     "ahead",
@@ -18,6 +18,7 @@ const SPANS: [&str; 7] = [
     "clock_slack",
     "per",
     "blocks",
+    "keep",
 ];
 
 /// The list of keys.

@@ -62,6 +62,16 @@ impl WorkerSettings {
             None => None,
         };
         let functions = release.candidate_functions();
+        let key_search = match (&self.found_keys, self.key_search(release)?) {
+            (Some(found), Some(search)) => Some(pipeline::PlannedKeySearch {
+                search,
+                keep: found.keep,
+                most: found.most,
+                longest: found.longest,
+                identity: canonical::announced_identity(self),
+            }),
+            _ => None,
+        };
         Ok(pipeline::PlannedRelease {
             form: ReleaseInput {
                 panes: release.panes_charged(),
@@ -75,6 +85,7 @@ impl WorkerSettings {
                 series,
                 identity: canonical::release_identity(self, release),
             }),
+            key_search,
         })
     }
 

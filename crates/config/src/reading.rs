@@ -11,7 +11,7 @@ use bernstream_kafka::source::kafka;
 use bernstream_kafka::source::kafka::BadMessageRule;
 use bernstream_ledger::Digest;
 use bernstream_release::window::accumulator::{AccumulatorSpec, TableLabel};
-use bernstream_release::window::{Cap, KeyCounting, ReleaseInput};
+use bernstream_release::window::{Cap, FoundKeyCounting, KeyCounting, ReleaseInput};
 use bernstream_synopsis::histogram::Nodes;
 
 /// Raised whenever a field of the text gets another meaning.
@@ -52,6 +52,9 @@ impl WorkerSettings {
             "forms": forms.iter().map(|form| self.input_text(form)).collect::<Vec<_>>(),
         });
         canonical::add_declared_types(self, &mut about);
+        if let Some(longest) = windows.longest_key {
+            about["longest_key"] = json!(longest);
+        }
         if let InputParams::Kafka(input) = &self.input {
             about["messages"] = messages_text(input);
         }
@@ -106,6 +109,7 @@ fn accumulator_text(spec: &AccumulatorSpec) -> Value {
         AccumulatorSpec::Sums(feature) => json!({ "sums": feature.feature_identity() }),
         AccumulatorSpec::Records { most } => json!({ "records": most }),
         AccumulatorSpec::Keys(counting) => keys_text(counting),
+        AccumulatorSpec::FoundKeys(counting) => json!({ "found": found_keys_text(counting) }),
         AccumulatorSpec::UserWeighted(histograms) => {
             json!({ "user_weighted": accumulator_text(histograms) })
         }
@@ -126,6 +130,15 @@ fn keys_text(counting: &KeyCounting) -> Value {
         text["unit_bins"] = json!(counting.unit_bins);
     }
     text
+}
+
+fn found_keys_text(counting: &FoundKeyCounting) -> Value {
+    json!({
+        "max_keys": counting.max_keys,
+        "longest": counting.longest,
+        "limit": counting.limit,
+        "ranks": counting.ranks.as_hex(),
+    })
 }
 
 fn grid_text(nodes: &Nodes) -> Value {
@@ -156,6 +169,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use bernstream_release::window::RankKey;
     use bernstream_release::window::accumulator::{Record, RecordFeature};
     use bernstream_synopsis::histogram::Spline;
 
@@ -362,6 +376,34 @@ path = "ledger"
         }
     }
 
+    fn found_keys() -> FoundKeyCounting {
+        FoundKeyCounting {
+            max_keys: 3,
+            longest: 128,
+            limit: None,
+            ranks: RankKey::for_pipeline("rides"),
+        }
+    }
+
+    fn found_with(change: fn(&mut FoundKeyCounting)) -> AccumulatorSpec {
+        let mut counting = found_keys();
+        change(&mut counting);
+        AccumulatorSpec::FoundKeys(counting.into())
+    }
+
+    /// A file whose keys are listed says nothing of it, so that its digest stays.
+    #[test]
+    fn the_longest_key_is_in_the_text_where_nobody_lists_keys() {
+        let listed = settings(FILE);
+        let mut others = listed.clone();
+        let mut texts = BTreeSet::from([text(&listed)]);
+        assert!(!text(&listed).contains("longest_key"));
+        for longest in [128, 129] {
+            others.windows.longest_key = Some(longest);
+            assert!(texts.insert(text(&others)), "{longest}");
+        }
+    }
+
     #[test]
     fn every_part_of_what_a_window_keeps_is_in_the_text() {
         let nodes = |per_axis: &[u32]| Nodes::new(per_axis).unwrap();
@@ -386,6 +428,12 @@ path = "ledger"
             AccumulatorSpec::Sums(Arc::new(Summand(2))),
             AccumulatorSpec::Records { most: 30 },
             AccumulatorSpec::Records { most: 31 },
+            AccumulatorSpec::FoundKeys(found_keys().into()),
+            found_with(|counting| counting.max_keys = 4),
+            found_with(|counting| counting.longest = 129),
+            found_with(|counting| counting.limit = Some(1000)),
+            found_with(|counting| counting.limit = Some(1001)),
+            found_with(|counting| counting.ranks = RankKey::for_pipeline("fares")),
         ];
         let texts: Vec<String> = specs
             .iter()
@@ -406,5 +454,11 @@ path = "ledger"
         );
         assert_eq!(texts[9], r#"{"sums":{"summand":1}}"#);
         assert_eq!(texts[11], r#"{"records":30}"#);
+        let ranks = RankKey::for_pipeline("rides").as_hex();
+        assert_eq!(
+            texts[13],
+            r#"{"found":{"limit":null,"longest":128,"max_keys":3,"ranks":"RANKS"}}"#
+                .replace("RANKS", &ranks)
+        );
     }
 }

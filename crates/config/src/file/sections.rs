@@ -81,6 +81,24 @@ pub struct KeyTable {
     pub values_file: Field<String>,
     /// a name such as "other", the key of all records whose key is not listed; where `values` are combined that of each column, or { country = "other" } for some of them
     pub other: Field<WrittenOther>,
+    /// a table such as { keep = "7d" }, or {}, in place of `values`: keys are found privately, by how many users or records they have
+    pub found: Field<FoundTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FoundTable {
+    /// a duration such as "7d": so long a key is published after the last window that had it above the threshold; without it "7d"
+    pub keep: Field<String>,
+    /// a whole number from 1 to 100000, such as 5000: the most keys that a window publishes; without it 10000
+    #[schemars(range(min = 1, max = 100_000))]
+    pub most: Field<u32>,
+    /// a whole number from 1 to 1024, such as 128: the longest key in bytes, longer ones are dropped; without it 256
+    #[schemars(range(min = 1, max = 1024))]
+    pub longest: Field<u32>,
+    /// a whole number from 1, such as 200000: the most different keys that a window keeps, where every record is a unit; without it 1000000
+    #[schemars(range(min = 1))]
+    pub candidates: Field<u32>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -20,6 +20,7 @@ pub fn surprising_settings(settings: &WorkerSettings) -> Vec<String> {
         .chain(unpaid_overlaps(settings))
         .chain(hasty_standby(settings))
         .chain(undeclared_delay(settings))
+        .chain(published_names(settings))
         .chain(unguarded)
         .collect()
 }
@@ -49,6 +50,23 @@ fn undeclared_delay(settings: &WorkerSettings) -> Option<String> {
             bernstream_synopsis::clock::format_duration(settings.windows.allowed_lateness)
         )
     })
+}
+
+/// Names of keys that nobody listed are published.
+fn published_names(settings: &WorkerSettings) -> Option<String> {
+    settings.found_keys.as_ref()?;
+    let column = settings.columns.key.join(" and ");
+    let by_whom = match settings.privacy.unit {
+        PrivacyUnit::Record => {
+            "; and one person can have any text published, a name of somebody for example, by sending it in enough records"
+        }
+        PrivacyUnit::User { .. } => {
+            ", and what many users have is published whatever it says, a name of one of them for example"
+        }
+    };
+    Some(format!(
+        "keys are found and published as they stand in {column}: a text that was published stays public for ever{by_whom}"
+    ))
 }
 
 /// A standby acts when a window is due on the output already.

@@ -2,6 +2,7 @@
 
 use crate::settings::{Calibration, Payment, ReleaseSettings};
 use bernstream_noise::accountant::policy::PricePolicy;
+use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::price::Price;
@@ -28,7 +29,8 @@ pub fn policy_sentence(policy: PricePolicy) -> String {
 
 /// A sentence about the price of pure noise in a budget of another kind.
 pub fn pure_noise_sentence(release: &ReleaseSettings) -> Option<String> {
-    if !release.noise.is_pure() {
+    let accumulator = release.function.target.accumulator();
+    if !release.noise.is_pure() || matches!(accumulator, AccumulatorSpec::FoundKeys(_)) {
         return None;
     }
     let epsilon = release.payment.epsilon();

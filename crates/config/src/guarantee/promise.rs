@@ -108,6 +108,38 @@ fn composition_lines(settings: &WorkerSettings) -> Vec<String> {
             lines.extend(key_cap_lines(settings, unit));
         }
     }
+    lines.extend(found_key_lines(settings));
+    lines
+}
+
+/// Sentences about keys that nobody listed.
+fn found_key_lines(settings: &WorkerSettings) -> Vec<String> {
+    let (Some(_), Some(release)) = (&settings.found_keys, settings.releases.first()) else {
+        return Vec::new();
+    };
+    let Ok(Some(search)) = settings.key_search(release) else {
+        return Vec::new();
+    };
+    let column = settings.columns.key.join(" and ");
+    let delta = search.selection_delta();
+    let unit = match settings.privacy.unit {
+        PrivacyUnit::Record => "one record alone has",
+        PrivacyUnit::User { .. } => "one user alone has",
+    };
+    let mut lines = vec![format!(
+        "Keys ({column}) are found privately: one that {unit} is named by a window with a probability of at most {delta}, which is part of \
+         its price; what several windows of a period do so adds up. A key that was found is published by every window from the next one on, \
+         whatever its number is then, until it has not been above the threshold for a while or others fill the table: that follows from \
+         published numbers alone."
+    )];
+    if let Some(test) = search.overfull_test() {
+        lines.push(format!(
+            "A thousandth of the epsilon and 0.000000000001 of the delta pay for a test whether a window has too many different keys, \
+             between {} and {}, to look for any: it then publishes that alone.",
+            test.soft_limit(),
+            test.limit()
+        ));
+    }
     lines
 }
 

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use crate::file;
 use crate::file::{WrittenKey, WrittenKeys, WrittenPartValues};
-use crate::read::key_file;
 use crate::read::key_file::MOST_KEYS;
 use crate::read::key_other::{OtherNames, read_other};
+use crate::read::{found_keys, key_file};
+use crate::settings::FoundKeySettings;
 use crate::text::{Checked, Document, Field, Spanned, values};
 use bernstream_kafka::source::record::{IdType, is_integer};
-use bernstream_synopsis::key_parts::{MOST_PARTS, is_part_name, join_parts};
+use bernstream_synopsis::key_parts::{MOST_PARTS, is_found_part_name, is_part_name, join_parts};
 
 /// The columns of the key, and the keys that are published.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub struct KeySettings {
     pub values: Vec<String>,
     /// The name of what is not listed of each column, where it has one; none at all without `other`.
     pub other: Vec<Option<String>>,
+    /// Rules for keys that nobody listed, in place of `values`.
+    pub found: Option<Spanned<FoundKeySettings>>,
 }
 
 /// Columns of a key, as far as they are sound, and the types that are declared of them, with the names of what is not listed.
@@ -70,6 +73,12 @@ pub fn read_key(
         types,
         other: other.unwrap_or_default(),
     };
+    if let Some(found) = written.found {
+        let listed = written.values.as_ref().map(Spanned::span);
+        let listed = listed.or(written.values_file.as_ref().map(Spanned::span));
+        let listed = listed.or(parts.other.place.clone());
+        return found_settings(document, found, listed, columns);
+    }
     let values = match written.values_file {
         Some(_) if written.values.is_some() => {
             Err(document.not_one_of(place, &["values", "values_file"], true))
@@ -81,11 +90,40 @@ pub fn read_key(
         columns: columns?,
         values: values?,
         other: parts.other.into_texts(),
+        found: None,
     };
     match other_fault {
         Some(reported) => Err(reported),
         None => Ok(settings),
     }
+}
+
+/// The key of records whose keys nobody lists. `listed` is where the file lists some all the same.
+fn found_settings(
+    document: &mut Document<'_>,
+    table: Spanned<file::FoundTable>,
+    listed: Option<Range<usize>>,
+    columns: Checked<Vec<String>>,
+) -> Checked<KeySettings> {
+    let place = table.span();
+    let found = found_keys::read_found(document, table);
+    if let Some(place) = listed {
+        let what = "has no effect: keys are found, and none is listed";
+        return Err(document.fault(place, what, "remove it, or remove `found`"));
+    }
+    let columns = columns?;
+    if let [_, _, ..] = columns.as_slice()
+        && let Some(taken) = columns.iter().find(|column| !is_found_part_name(column))
+    {
+        let what = format!("{taken:?} is a column that tables of found keys have themselves");
+        let hint = "give the column of the records another name";
+        return Err(document.fault(place, what, hint));
+    }
+    Ok(KeySettings {
+        columns,
+        found: Some(found?),
+        ..KeySettings::default()
+    })
 }
 
 /// The types that are declared of the columns; whether there is one for each is checked where formats are.

@@ -14,6 +14,7 @@ mod share;
 
 pub mod draft;
 pub mod format;
+pub mod found_keys;
 pub mod input;
 pub mod key_other;
 pub mod key_values;

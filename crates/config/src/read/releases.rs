@@ -10,7 +10,7 @@ use crate::read::{as_checked, pricing, privacy, release};
 use crate::recorded::RecordedSettings;
 use crate::select::ChoiceTerms;
 use crate::settings::{PrivacySettings, PrivacyUnit, most_values};
-use crate::targets::DeclaredUnits;
+use crate::targets::{DeclaredSearch, DeclaredUnits};
 use crate::text::{Checked, Document, Field, Spanned};
 use bernstream_synopsis::grid::SpanGrid;
 
@@ -106,11 +106,17 @@ fn declared_units<'a>(
     input: Option<DeclaredInput<'a>>,
 ) -> Option<DeclaredUnits<'a>> {
     let DeclaredInput { pipeline, key } = input?;
+    let unit = &privacy?.unit;
+    let found = key.and_then(|key| key.found.as_ref());
     Some(DeclaredUnits {
         pipeline,
         columns: key.map_or(&[], |key| &key.columns),
         keys: key.map_or(ALL_RECORDS, |key| &key.values),
-        has_users: matches!(privacy?.unit, PrivacyUnit::User { .. }),
+        has_users: matches!(unit, PrivacyUnit::User { .. }),
+        search: found.map(|found| DeclaredSearch {
+            settings: found.get_ref().for_unit(unit),
+            place: found.span(),
+        }),
     })
 }
 

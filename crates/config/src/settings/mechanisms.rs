@@ -84,6 +84,10 @@ impl WorkerSettings {
         function: &ReleasedFunction,
         price: Price,
     ) -> Result<Mechanism, SettingsError> {
+        if let (Some(found), Some(counts)) = (&self.found_keys, function.keyed_counts()) {
+            let search = found.key_search(counts.max_keys, price)?;
+            return Ok(search.announced_noise());
+        }
         release.calibration.mechanism(
             &*function.target,
             release.noise.noise_distribution(),

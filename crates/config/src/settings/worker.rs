@@ -6,6 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::settings::endpoints::InputParams;
+use crate::settings::found_keys::FoundKeySettings;
 use crate::settings::privacy::{NeighbourRelation, PrivacySettings};
 use crate::settings::release::ReleaseSettings;
 use crate::settings::size::synopsis_bytes;
@@ -45,6 +46,8 @@ pub struct WorkerSettings {
     pub registry: Option<SchemaRegistry>,
     pub columns: source::Columns,
     pub windows: window::WindowRules,
+    /// Rules for keys that nobody listed; `None` where keys are listed, or there are none.
+    pub found_keys: Option<FoundKeySettings>,
     /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
     pub blocks: Blocks,
     pub privacy: PrivacySettings,

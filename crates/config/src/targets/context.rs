@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::settings::{Coordinates, PrivateBandwidths, ReleasedFunction};
+use crate::settings::{Coordinates, FoundKeySettings, PrivateBandwidths, ReleasedFunction};
 use crate::text::{Checked, Document, Reported, Spanned};
 use bernstream_release as targets;
 use bernstream_release::Target;
@@ -32,6 +32,14 @@ pub struct DeclaredUnits<'a> {
     /// The declared keys, or one empty name for all records.
     pub keys: &'a [String],
     pub has_users: bool,
+    /// The search for keys that nobody listed.
+    pub search: Option<DeclaredSearch>,
+}
+
+/// Rules of a search for keys, and where the file has them.
+pub struct DeclaredSearch {
+    pub settings: FoundKeySettings,
+    pub place: Range<usize>,
 }
 
 /// The records and the price that a number of frequencies is chosen for.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::file;
 use crate::settings::ReleasedFunction;
 use crate::targets::context::{DeclaredUnits, ReadTarget, TargetContext, built_target};
+use crate::targets::found_counts::FoundCounts;
 use crate::targets::told_caps::{CapsTable, told_caps};
 use crate::text::{Checked, Document, Field, Reported, Spanned, values};
 use bernstream_functions::key_counts::{CountedStatistic, KeyCounts, StatisticShare};
@@ -54,7 +55,7 @@ pub enum CountedName {
 }
 
 impl CountedName {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             CountedName::Users => "users",
             CountedName::Records => "records",
@@ -125,10 +126,10 @@ pub struct PriceParts {
 }
 
 /// The caps of a unit.
-struct UnitCaps {
-    max_keys: u32,
+pub(super) struct UnitCaps {
+    pub max_keys: u32,
     /// Cap on the records of a key; of releases that count records, or the records of values.
-    max_records: Option<u32>,
+    pub max_records: Option<u32>,
 }
 
 pub fn read(
@@ -148,6 +149,14 @@ pub fn read(
     // Without a name that was not understood, other settings may seem to have no effect.
     if let Some(reported) = document.reported_within(&of.span()) {
         return Err(reported);
+    }
+    if let Some(search) = &declared.search {
+        return FoundCounts::new(&written, search, declared).read(
+            document,
+            place,
+            &of,
+            context.law,
+        );
     }
     let names = CountedNames(of.get_ref());
     names.check_unit(document, of.span(), declared)?;
@@ -387,7 +396,7 @@ fn sum_range(
     Ok(bounds)
 }
 
-fn unit_caps(
+pub(super) fn unit_caps(
     document: &mut Document<'_>,
     place: &Range<usize>,
     written: &Table,

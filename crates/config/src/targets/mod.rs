@@ -2,6 +2,7 @@
 //! here, a `mod` line, and a name in [`with_targets`].
 
 mod context;
+mod found_counts;
 mod lengths;
 mod told_caps;
 mod wording;
@@ -18,7 +19,9 @@ pub mod private_bandwidths;
 pub mod quantiles;
 pub mod regression;
 
-pub use context::{DeclaredUnits, FrequencyPlan, Labelled, ReadTarget, TargetContext};
+pub use context::{
+    DeclaredSearch, DeclaredUnits, FrequencyPlan, Labelled, ReadTarget, TargetContext,
+};
 pub use private_bandwidths::several_candidates;
 
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.

@@ -60,11 +60,14 @@ pub fn does_not_flush(settings: &WorkerSettings) -> bool {
     matches!(&settings.output, OutputParams::Kafka { witness, .. } if witness.power_loss == PowerLoss::Separately)
 }
 
-/// A function of kept records is solved for, which takes a time that depends on them.
+/// A function of kept records is solved for, or keys are searched for, which takes a time that depends on the records.
 pub fn solves_for_function(settings: &WorkerSettings) -> bool {
     settings.releases.iter().any(|release| {
         let accumulator = release.function.target.accumulator();
-        matches!(accumulator, AccumulatorSpec::Records { .. })
+        matches!(
+            accumulator,
+            AccumulatorSpec::Records { .. } | AccumulatorSpec::FoundKeys(_)
+        )
     })
 }
 

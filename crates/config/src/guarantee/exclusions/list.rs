@@ -204,10 +204,11 @@ pub const ALL: &[Exclusion] = &[
     },
     Exclusion {
         title: "How long computing takes",
-        applies_to: "where a function is solved for",
+        applies_to: "where a function is solved for, or keys are found",
         applies: conditions::solves_for_function,
         clause: "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile",
-        details: "The running time of solvers depends on the records. It shows if a synopsis, or its report in metrics and log, falls due \
+        details: "The running time of solvers depends on the records, and so does the search for [keys that nobody \
+            listed](../how-to/found-keys.md): a draw for each different key. It shows if a synopsis, or its report in metrics and log, falls due \
             meanwhile; `check` says when that can happen. Windows of files are all due at once, so the computing time shows in the \
             times of all their synopses.",
         main_limit: None,
@@ -219,7 +220,8 @@ pub const ALL: &[Exclusion] = &[
         clause: "sizes and times of messages on topics other than the output, such as the witness",
         details: "Anyone who can read the witness, or exports the ledger while its worker runs, sees when each window was paid for, which \
             is before it is due, and the time that solvers need depends on the records. On the ledger log the times of messages show how \
-            long draws took. On the topic of absorbers (`scale.topic`) sizes and times show how much was recorded, and when. Let only the \
+            long draws took, and their sizes, to an eighth of a power of two, how many keys a draw found, also one that lost a race and \
+            was never published. On the topic of absorbers (`scale.topic`) sizes and times show how much was recorded, and when. Let only the \
             workers read these topics.",
         main_limit: None,
     },
