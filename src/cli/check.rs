@@ -243,9 +243,15 @@ fn message_size(settings: &WorkerSettings, release: &ReleaseSettings) -> String 
                 several @ [_, _, ..] => format!(", combinations of {}", several.join(" and ")),
                 _ => String::new(),
             };
+            let keys = match settings.found_keys {
+                Some(found) => format!(
+                    "at most {} keys of at most {} bytes that are found",
+                    found.most, found.longest
+                ),
+                None => format!("{} keys", settings.key_count()),
+            };
             format!(
-                "{name}{values} values x 8 bytes, the names of {} keys{combined}, each with 28 bytes, and about 6 KB of schema and metadata: about {bytes} bytes for each window{}",
-                settings.key_count(),
+                "{name}{values} values x 8 bytes, the names of {keys}{combined}, each with 28 bytes, and about 6 KB of schema and metadata: about {bytes} bytes for each window{}",
                 if is_large { OF_A_LARGE_TABLE } else { "" }
             )
         }

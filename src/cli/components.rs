@@ -26,6 +26,7 @@ use bernstream_ledger::{DesiredSettings, Genesis, Ledger};
 use bernstream_synopsis::clock;
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_worker::metrics::MetricsDetail;
+use bernstream_worker::pipeline::AnnouncedKeys;
 
 /// Knowledge of a worker of the settings in its ledger for as long as its process lives, however often it builds that again.
 #[derive(Debug, Default)]
@@ -397,8 +398,13 @@ pub fn input_mismatch(settings: &WorkerSettings) -> String {
 /// The settings that a worker records in its ledger.
 fn desired_settings(settings: &WorkerSettings, process: &ProcessState) -> DesiredSettings {
     let mut slots = Vec::new();
-    for release in settings.releases.iter().filter(|one| one.is_sum_of_panes()) {
-        slots.extend(series_slots(settings, release));
+    for release in &settings.releases {
+        if settings.found_keys.is_some() {
+            slots.push(AnnouncedKeys::slot_name(&release.name));
+        }
+        if release.is_sum_of_panes() {
+            slots.extend(series_slots(settings, release));
+        }
     }
     DesiredSettings {
         settings: canonical::recorded_text(settings),
@@ -432,7 +438,7 @@ fn adopt_settings(
     let is_acting = ledger.is_acting();
     if !configuration.ended.is_empty() {
         info!(
-            "the ledger forgets the noise of sums that no release continues: {}",
+            "the ledger forgets the noise of sums and the announced keys that no release continues: {}",
             configuration.ended.join(", ")
         );
     }

@@ -104,6 +104,7 @@ impl From<pipeline::PipelineError> for Failure {
             | PipelineError::Continual(_)
             | PipelineError::Synopsis(_)
             | PipelineError::ReadsTooFar
+            | PipelineError::AnnouncedKeysDamaged
             | PipelineError::Thread(_)
             | PipelineError::Panicked => Failure::Other(text),
         }

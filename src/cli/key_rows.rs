@@ -9,6 +9,7 @@ use crate::cli::figures::above_noise;
 use bernstream_synopsis::description::{Description, TargetDescription, UnitDescription};
 use bernstream_synopsis::key_table::{CountedTable, KeyMargin, KeyReading, KeyRow, KeyShares};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
+use bernstream_synopsis::terminal_text::escape_unprintable;
 use bernstream_synopsis::told_caps::{CapReading, ToldBin};
 use bernstream_synopsis::{Synopsis, SynopsisError};
 
@@ -16,7 +17,7 @@ use bernstream_synopsis::{Synopsis, SynopsisError};
 const ALL_RECORDS: &str = "(all)";
 
 /// A row for each key, with the interval of each number, and shares where they are asked for. A key of several columns has a column for
-/// each part.
+/// each part. Of a key that nobody listed also whether it is new, and until when it stays.
 pub fn rows_in_words(
     table: &CountedTable<'_>,
     rows: &[KeyRow<'_>],
@@ -32,6 +33,9 @@ pub fn rows_in_words(
             names.push(format!("share of {}", reading.name()));
         }
     }
+    if table.found_summary().is_some() {
+        names.extend(["stays until", ""].map(str::to_owned));
+    }
     let mut lines = vec![names];
     for row in rows {
         let mut line = match table.key_columns() {
@@ -44,9 +48,27 @@ pub fn rows_in_words(
             let own = own.and_then(|place| shares.rows.get(place));
             line.extend(own.into_iter().flatten().map(estimate_in_words));
         }
+        if let Some(found) = row.found {
+            let mark = if found.is_new { "new" } else { "" };
+            line.extend([found.until.to_string(), mark.to_owned()]);
+        }
         lines.push(line);
     }
     aligned_columns(&lines)
+}
+
+/// Numbers of keys that nobody listed, and what it says that one is not there; nothing where keys are listed.
+pub fn found_in_words(table: &CountedTable<'_>) -> String {
+    let Some(summary) = table.found_summary() else {
+        return String::new();
+    };
+    let of_new = match summary.new {
+        0 => "",
+        _ => {
+            ". New keys are those whose number, with its noise, is above that: near it numbers are too high, and intervals allow for it"
+        }
+    };
+    format!("\n{}{of_new}\n", summary.in_words())
 }
 
 /// A row for each combination of parts, with the number of keys that are summed.
@@ -214,6 +236,10 @@ pub fn rows_as_json(
             let parts = parts_as_json(table.key_columns(), &table.parts_of(row.key));
             object.insert("parts".to_owned(), parts);
         }
+        if let Some(found) = row.found {
+            object.insert("new".to_owned(), json!(found.is_new));
+            object.insert("until".to_owned(), json!(found.until));
+        }
         for (reading, estimate) in table.readings().iter().zip(&row.estimates) {
             object.insert(reading.name().into_owned(), json!(estimate));
         }
@@ -240,6 +266,9 @@ pub fn rows_as_json(
     if let Some(told) = synopsis.told_caps() {
         answer["caps"] = json!(told);
     }
+    if let Some(summary) = table.found_summary() {
+        answer["found"] = json!(summary);
+    }
     answer
 }
 
@@ -249,17 +278,16 @@ pub fn reading_of_name(table: &CountedTable<'_>, name: &str) -> Option<KeyReadin
     readings.find(|reading| reading.name() == name)
 }
 
-/// A key as it is shown: what a terminal would not print is escaped.
+/// A key as it is shown.
 fn shown_key(key: &str) -> String {
     match key {
         "" => ALL_RECORDS.to_owned(),
-        key => key.escape_debug().to_string(),
+        key => escape_unprintable(key),
     }
 }
 
 fn shown_parts(parts: &[Cow<'_, str>]) -> Vec<String> {
-    let parts = parts.iter();
-    parts.map(|part| part.escape_debug().to_string()).collect()
+    parts.iter().map(|part| escape_unprintable(part)).collect()
 }
 
 fn estimate_in_words(estimate: &Estimate) -> String {

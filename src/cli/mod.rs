@@ -23,6 +23,7 @@ mod figures;
 mod foreseen;
 mod held;
 mod key_rows;
+pub mod keys;
 pub mod ledger;
 mod left;
 mod missing_topic;
@@ -87,6 +88,8 @@ enum Command {
     Query(query::QueryArguments),
     /// Sample a sensitivity from a public prior, for random differential privacy.
     Sample(sample::SampleArguments),
+    /// Show the keys that were found, where nobody lists them, or write them down as a list.
+    Keys(keys::KeysArguments),
     /// Create, show and verify the privacy ledger.
     Ledger(ledger::LedgerArguments),
     /// Show who holds which share of an input's total, or end a share.
@@ -119,6 +122,7 @@ fn command() -> ExitCode {
         Command::Dashboard(arguments) => dashboard::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Budget(arguments) => budget::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),

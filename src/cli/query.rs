@@ -180,6 +180,7 @@ fn print_keys(
     print(
         key_rows::rows_in_words(&table, &rows, shares.as_ref())
             + remark
+            + &key_rows::found_in_words(&table)
             + &key_rows::caps_in_words(about)
             + &key_rows::told_caps_in_words(synopsis)
             + &source_and_guarantee(about),

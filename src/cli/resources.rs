@@ -9,6 +9,7 @@ use std::time::Duration;
 
 pub use self::limits::check_limits;
 use bernstream_config::{InputParams, ReleaseSettings, WorkerSettings, synopsis_bytes};
+use bernstream_release::window::accumulator::AccumulatorSpec;
 use bernstream_release::window::bytes_held;
 use bernstream_synopsis::Basis;
 use bernstream_synopsis::clock::{format_duration, saturating_micros};
@@ -228,6 +229,7 @@ pub fn memory_in_words(settings: &WorkerSettings) -> Vec<String> {
         MessageBytes::of_window(settings).in_words()
     ));
     lines.extend(kept_of_users(settings));
+    lines.extend(kept_of_candidates(settings));
     if let Some(scale) = &settings.scale {
         let users = if settings.windows.cap.is_some() {
             ", which take some thirty times as much once they are unpacked"
@@ -284,6 +286,22 @@ fn kept_of_users(settings: &WorkerSettings) -> Vec<String> {
             "and, until a window closes, about {UNIT_BYTES} bytes for each user and period, and {UNIT_KEY_BYTES} for each key that is kept \
              of them, at most {most_keys}"
         ));
+    }
+    lines
+}
+
+/// Tells what is kept of the keys that nobody listed until a window closes, where every record is a unit.
+fn kept_of_candidates(settings: &WorkerSettings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for release in &settings.releases {
+        if let AccumulatorSpec::FoundKeys(counting) = release.function.target.accumulator()
+            && let Some(bytes) = counting.most_bytes()
+        {
+            lines.push(format!(
+                "and, of each open window and reader, the different keys that came so far: up to {} (candidates, longest)",
+                bytes_in_words(bytes)
+            ));
+        }
     }
     lines
 }

@@ -6,9 +6,13 @@ use super::replay::ReplayFindings;
 use crate::cli::failure::Failure;
 use crate::cli::progress::WorkDone;
 use bernstream_audit as audit;
+use bernstream_audit::found_attack::{KeyAttack, KeyScene};
 use bernstream_audit::trade_off;
 use bernstream_audit::trade_off::{NeighbouringStreams, WindowAttack};
 use bernstream_audit::{AttackReport, AuditSubject, Deadline, NeighbouringPair, decode_batches};
+
+/// More than there are releases.
+const SCENES: usize = 1 << 16;
 
 /// Findings of an attack on one release, or why there was none.
 #[derive(Clone, Debug, Serialize)]
@@ -60,7 +64,47 @@ impl Attackers<'_> {
             let pair = worst.and_then(|worst| pairs.iter().find(|pair| pair.name == worst.pair));
             #[expect(clippy::cast_precision_loss, reason = "a handful of releases")]
             let share = deadline.part_of_rest(1.0 / (releases - place) as f64);
-            outcomes.push(self.attack_release(place, pair, &share)?);
+            let scenes = KeyScene::scenes_of_release(self.subject, place);
+            match scenes.is_empty() {
+                true => outcomes.push(self.attack_release(place, pair, &share)?),
+                false => outcomes.extend(self.attack_found_keys(place, scenes, &share)?),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Attacks a release whose keys nobody listed, each scene for an equal part of the time.
+    fn attack_found_keys(
+        &self,
+        place: usize,
+        scenes: Vec<KeyScene>,
+        deadline: &Deadline,
+    ) -> Result<Vec<AttackOutcome>, Failure> {
+        let release = self.subject.plan.releases.get(place);
+        let release = release.map(|release| release.description().release.clone());
+        let release = release.unwrap_or_default();
+        let mut outcomes = Vec::new();
+        let count = scenes.len();
+        for (number, scene) in scenes.into_iter().enumerate() {
+            #[expect(clippy::cast_precision_loss, reason = "a handful of scenes")]
+            let share = deadline.part_of_rest(1.0 / (count - number) as f64);
+            let pair = scene.name.clone();
+            // Scenes have noise of their own, beside every release.
+            let draws = (self.seed, (place + (number + 1) * SCENES) as u64);
+            let attack = KeyAttack::new(self.subject, place, scene);
+            let done = attack
+                .and_then(|attack| attack.run_attack(draws, self.alarm, self.most_windows, &share));
+            outcomes.push(match done {
+                Ok(attacked) => AttackOutcome::Attacked {
+                    pair,
+                    attacked: Box::new(attacked),
+                },
+                Err(trade_off::AttackError::Pipeline(error)) => return Err(error.into()),
+                Err(why) => AttackOutcome::NotAttacked {
+                    release: release.clone(),
+                    why: format!("{pair}: {why}"),
+                },
+            });
         }
         Ok(outcomes)
     }

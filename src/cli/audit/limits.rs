@@ -57,6 +57,14 @@ fn limits_of_replays(settings: &WorkerSettings, replayed: &ReplayFindings) -> Ve
                 .to_owned(),
         );
     }
+    if replayed.uncompared_tables > 0 {
+        lines.push(format!(
+            "the rows of {} of {} tables of keys that nobody listed: one of their two streams had a key or an announced key that the other \
+             had not, so the same random numbers were other noise; each was held against its own stream, and attacks drew the like many \
+             times",
+            replayed.uncompared_tables, replayed.found_tables
+        ));
+    }
     lines.push("noise that two keys share, where a pair differs in one of them".to_owned());
     let is_arrow = matches!(&settings.input, InputParams::Kafka(kafka) if matches!(kafka.format, TopicFormat::Arrow));
     if !is_arrow {
@@ -160,6 +168,13 @@ fn limits_of_attacks(settings: &WorkerSettings, attacks: &[AttackOutcome]) -> Ve
          window"
             .to_owned(),
     );
+    if settings.found_keys.is_some() {
+        lines.push(
+            "the noise of the test whether there are too many different keys, and tables that have more keys than rows, by runs: replays \
+             compare what they are made from"
+                .to_owned(),
+        );
+    }
     for release in &settings.releases {
         let name = &release.name;
         if release.private_bandwidths.is_some() {

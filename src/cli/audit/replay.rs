@@ -17,6 +17,11 @@ pub struct ReplayFindings {
     /// Changes that the promise rules out, with the pair that showed them.
     pub violations: Vec<Violation>,
     pub changes: Vec<LargestChange>,
+    /// Pairs of tables of keys that nobody listed, and those of them whose rows were not compared.
+    #[serde(skip)]
+    pub found_tables: usize,
+    #[serde(skip)]
+    pub uncompared_tables: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -74,6 +79,8 @@ pub fn replay_pairs(
     Ok(ReplayFindings {
         pairs: pairs.len(),
         replayed: report.pairs,
+        found_tables: report.found_tables,
+        uncompared_tables: report.uncompared_tables,
         violations: violations
             .map(|(pair, what)| Violation { pair, what })
             .collect(),
@@ -99,10 +106,11 @@ impl LargestChange {
             ComparedPart::Values { .. } => "values",
             ComparedPart::Counts => "the counts that bandwidths are chosen from",
             ComparedPart::Scores { .. } => "the scores that an order is chosen from",
+            ComparedPart::DifferentKeys => "the number of different keys",
         };
         let variant = match part {
             ComparedPart::Values { variant } | ComparedPart::Scores { variant } => *variant,
-            ComparedPart::Counts => 0,
+            ComparedPart::Counts | ComparedPart::DifferentKeys => 0,
         };
         LargestChange {
             release: release.unwrap_or_default(),

@@ -126,12 +126,17 @@ impl AuditReport {
             pairs,
             replayed,
             violations,
+            found_tables,
             ..
         } = &self.replay;
+        let shape = match found_tables {
+            0 => "shape",
+            _ => "shape but for rows of keys that nobody listed",
+        };
         match violations.as_slice() {
             [] => format!(
                 "{replayed} of {pairs} pairs went through the worker itself: the two streams of each had the same control flow, \
-                 schedule, shape, metrics and log"
+                 schedule, {shape}, metrics and log"
             ),
             some => format!(
                 "{replayed} of {pairs} pairs went through the worker itself: {} faults",

@@ -4,6 +4,7 @@ use super::table::Divisor;
 use crate::cli::reading::Width;
 use crate::cli::units;
 use bernstream_synopsis::description::{Description, PrivacyDefinition};
+use bernstream_synopsis::terminal_text::escape_unprintable;
 
 pub(super) fn source_and_meaning(about: &Description, divisor: Divisor) -> String {
     // Behind the semicolon stands how to divide, which is done already.
@@ -32,7 +33,7 @@ pub(in crate::cli) fn source_in_words(about: &Description) -> String {
     let key = about
         .key
         .as_ref()
-        .map(|key| format!(", key '{key}'"))
+        .map(|key| format!(", key '{}'", escape_unprintable(key)))
         .unwrap_or_default();
     let simulated = if about.synthetic {
         "; the records were simulated"

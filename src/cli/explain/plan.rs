@@ -15,6 +15,7 @@ use bernstream_synopsis::description::{
 };
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_table::{KeyNoise, KeyReading};
+use bernstream_synopsis::key_threshold::UNIT_GRAINS;
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::told_caps::UnitCounts;
 use bernstream_synopsis::whitened::Points;
@@ -147,6 +148,29 @@ impl<'s> PublicQuantities<'s> {
         }
     }
 
+    /// Which keys are found, where nobody lists them.
+    fn found_keys_in_words(&self) -> Vec<String> {
+        let Ok(Some(search)) = self.settings.key_search(self.release) else {
+            return Vec::new();
+        };
+        let unit = float(UNIT_GRAINS);
+        let threshold = float(search.selection().threshold()) / unit;
+        // Noise is above so much, or below it, in a twentieth of the draws.
+        let apart = float(search.selection().scale().units()) / unit * 10.0_f64.ln();
+        let reading = self.first_key_reading();
+        let mut lines = vec![format!(
+            "Found: half of the keys with {} {reading} in a window that count, at least 95 % of those with {}, at most 5 % of those with {}. A \
+             key that is not in a table was counted for fewer than about so many, or was not found yet.",
+            three_digits(threshold),
+            three_digits(threshold + apart),
+            three_digits((threshold - apart).max(0.0))
+        )];
+        if self.settings.privacy.unit != PrivacyUnit::Record {
+            lines.push("What max_keys drops of users with more keys is not known.".to_owned());
+        }
+        lines
+    }
+
     /// The numbers of a table by key.
     fn table_in_words(&self, basis: &KeyBasis, count: usize) -> String {
         let names: Vec<_> = basis
@@ -158,9 +182,12 @@ impl<'s> PublicQuantities<'s> {
             Some(_) => format!("counts of {} ranges of the value", names.len()),
             None => names.join(", "),
         };
+        let keys = match self.settings.found_keys {
+            Some(_) => format!("at most {} keys that are found", basis.keys.len()),
+            None => format!("{} keys", basis.keys.len()),
+        };
         format!(
-            "{count} numbers: {each} of each of {} keys{}",
-            basis.keys.len(),
+            "{count} numbers: {each} of each of {keys}{}",
             self.key_columns_in_words()
         )
     }
@@ -243,7 +270,7 @@ impl<'s> PublicQuantities<'s> {
         if counts.quantiles.is_some() {
             return quantile_errors_in_words(&noise);
         }
-        let mut lines = Vec::new();
+        let mut lines = self.found_keys_in_words();
         for reading in noise.readings().into_iter().skip(1) {
             let within = three_digits(noise.half_width(reading));
             lines.push(match reading {

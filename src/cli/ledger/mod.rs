@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use self::init::ReplacePermission;
-use self::rows::verified_ledger;
+pub use self::rows::verified_ledger;
 pub use self::verify::verify_all;
 pub(super) use self::witnessed::{FoundWitness, claim_newest_row, find_witness, recognised_head};
 use crate::cli::failure::Failure;

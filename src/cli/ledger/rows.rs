@@ -10,7 +10,7 @@ use bernstream_ledger::{Ledger, LedgerError, StoredRow};
 /// # Errors
 ///
 /// If it is missing or damaged, or cannot be read.
-pub(super) fn verified_ledger(settings: &WorkerSettings) -> Result<Ledger, LedgerError> {
+pub fn verified_ledger(settings: &WorkerSettings) -> Result<Ledger, LedgerError> {
     show_progress("verifying the rows of the ledger", |done| {
         Ledger::inspect_with_progress(&settings.ledger, &mut |rows, all| done.set(rows, all))
     })

@@ -69,6 +69,19 @@ pub fn checks_of_use(tally: &SampleTally<'_>, least: u64) -> Vec<TopicCheck> {
             .judge_share(what, least, remedy),
         );
     }
+    if tally.finds_keys() && records > 0 {
+        let what = format!(
+            "records in them have a key that can be found: {with_listed_key} of {records}; all others, whose key is missing, empty, too long or no text, are dropped"
+        );
+        let remedy = "correct the column of [input.key], or raise `longest` there";
+        checks.push(
+            UsableShare {
+                part: with_listed_key,
+                whole: records,
+            }
+            .judge_share(what, least, remedy),
+        );
+    }
     for release in tally.releases.iter().filter(|_| records > 0) {
         checks.push(complete_check(release, records, least));
         checks.push(inside_check(release, least));

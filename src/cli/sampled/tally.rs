@@ -21,7 +21,8 @@ pub struct SampleTally<'a> {
     /// Records in a window that came before its cutoff.
     pub in_time: u64,
     pub times: Option<EventTimes>,
-    /// Records that count under a key, and those of them whose key has a part that stands for what is not listed.
+    /// Records that count under a key, listed or one that can be found, and those of them whose key has a part that stands for what is not
+    /// listed.
     pub with_listed_key: u64,
     pub under_other: u64,
     /// Number of records with each key that is not listed.
@@ -115,6 +116,13 @@ impl<'a> SampleTally<'a> {
     }
 
     fn count_keys(&mut self, batch: &Batch) {
+        if let (Some(longest), Some(keys)) = (self.rules.longest_key, &batch.keys) {
+            for row in 0..batch.times.len() {
+                let key = keys.get(row);
+                self.with_listed_key +=
+                    u64::from(key.is_some_and(|key| can_be_found(&key, longest)));
+            }
+        }
         let (Some(groups), Some(keys)) = (&self.keys, &batch.keys) else {
             return;
         };
@@ -136,6 +144,11 @@ impl<'a> SampleTally<'a> {
     /// Tells whether keys are listed.
     pub fn has_keys(&self) -> bool {
         self.keys.is_some()
+    }
+
+    /// Tells whether keys are found, and none is listed.
+    pub fn finds_keys(&self) -> bool {
+        self.rules.longest_key.is_some()
     }
 
     /// Tells whether something that is not listed has a name to count under.
@@ -174,6 +187,11 @@ impl ReleaseTally<'_> {
             DomainPosition::Outside => {}
         }
     }
+}
+
+/// Tells whether a key is one that a record can have where keys are found.
+fn can_be_found(key: &[u8], longest: usize) -> bool {
+    (1..=longest).contains(&key.len()) && std::str::from_utf8(key).is_ok()
 }
 
 /// Tells whether a record has a user who can be told apart.
