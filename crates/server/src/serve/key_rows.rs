@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::api_error::ApiError;
 use super::table::{ResponseTable, TableCell};
 use crate::feed::CachedSynopsis;
-use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::Basis;
 use bernstream_synopsis::key_table::{CountedTable, KeyReading, KeyRow};
 use bernstream_synopsis::tables::{ConfidenceInterval, Estimate};
 use bernstream_synopsis::told_caps::CapReading;
+use bernstream_synopsis::{Synopsis, SynopsisError};
 
 /// Rows that a request asks for.
 #[derive(Debug, Default)]
 pub struct KeyRowRequest {
-    /// Number of rows with the largest numbers; all rows, in the order of the configuration, if there is none.
+    /// Number of rows with the largest numbers; all rows, in the order of the table, if there is none.
     pub top: Option<u32>,
     /// Name of the number that `top` sorts by; the first one of the table if there is none.
     pub by: Option<String>,
@@ -65,6 +65,9 @@ pub fn rows_of_window(
     let mut columns = vec!["key".to_owned()];
     columns.extend_from_slice(table.key_columns());
     columns.extend(columns_of_readings(table.readings()));
+    if table.found_summary().is_some() {
+        columns.extend(["new", "until", "threshold"].map(str::to_owned));
+    }
     let mut cells: Vec<Vec<TableCell>> = rows.iter().map(|row| cells_of_row(&table, row)).collect();
     if let Some(is_last_unclear) = is_last_unclear {
         // In every row, since a table of rows has no other place.
@@ -142,22 +145,36 @@ fn columns_of_readings(readings: &[KeyReading]) -> Vec<String> {
 
 /// A number of one key, window by window, with the ends of its interval. The key may be left out where a table has only one.
 ///
-/// Windows whose tables lack the key or the number are left out: the configuration may have changed.
+/// Windows whose tables lack the key or the number are left out: the configuration may have changed. Where nobody listed the keys, a window
+/// without the key has a row without a number: it was not published, and is not 0.
 ///
 /// # Errors
 ///
-/// If the newest synopsis holds no counts by key, or lacks the key or the number that is asked for.
+/// If the newest synopsis holds no counts by key, or lacks the key or the number that is asked for; of keys that nobody listed, if no
+/// window has the key.
 pub fn row_over_time(
     synopses: &[Arc<CachedSynopsis>],
     wanted: &KeyRowRequest,
 ) -> Result<ResponseTable, ApiError> {
     let mut rows = Vec::with_capacity(synopses.len());
+    let mut absence = None;
+    let mut is_known = false;
     for (place, cached) in synopses.iter().enumerate() {
         match window_row(&cached.synopsis, wanted) {
-            Ok(row) => rows.push(row),
+            Ok(WindowRow::Known(row)) => {
+                is_known = true;
+                rows.push(row);
+            }
+            Ok(WindowRow::Absent(row, why)) => {
+                absence = Some(why);
+                rows.push(row);
+            }
             Err(error) if place + 1 == synopses.len() => return Err(error),
             Err(_) => {}
         }
+    }
+    if let Some(why) = absence.filter(|_| !is_known) {
+        return Err(why.into());
     }
     let columns = [
         "time",
@@ -173,12 +190,26 @@ pub fn row_over_time(
     })
 }
 
+/// Row of a window in the history of a key.
+enum WindowRow {
+    Known(Vec<TableCell>),
+    /// Nobody listed the keys, and the window does not have this one.
+    Absent(Vec<TableCell>, SynopsisError),
+}
+
 /// The times of a window, and the number of the key in it.
-fn window_row(synopsis: &Synopsis, wanted: &KeyRowRequest) -> Result<Vec<TableCell>, ApiError> {
+fn window_row(synopsis: &Synopsis, wanted: &KeyRowRequest) -> Result<WindowRow, ApiError> {
     let table = synopsis.key_table()?;
     let reading = reading_of_name(&table, wanted.by.as_deref())?;
     let row = match (&wanted.row, table.keys()) {
-        (Some(key), _) => table.row_of(key)?,
+        (Some(key), _) => match table.row_of(key) {
+            Err(absent @ SynopsisError::AbsentKey { .. }) => {
+                let mut cells = times_of_window(synopsis);
+                cells.extend([const { TableCell::Unknown }; 3]);
+                return Ok(WindowRow::Absent(cells, absent));
+            }
+            row => row?,
+        },
         (None, [only]) => table.row_of(only)?,
         (None, _) => {
             return Err(ApiError::bad_request(
@@ -186,18 +217,19 @@ fn window_row(synopsis: &Synopsis, wanted: &KeyRowRequest) -> Result<Vec<TableCe
             ));
         }
     };
-    let about = synopsis.description();
-    // Windows that were published late, all at once, stand where they ended.
-    let times = [about.window.end, about.window.start, about.published];
-    let mut cells: Vec<TableCell> = times
-        .iter()
-        .map(|time| TableCell::Text(time.to_string()))
-        .collect();
+    let mut cells = times_of_window(synopsis);
     let mut estimates = table.readings().iter().zip(&row.estimates);
     if let Some((_, estimate)) = estimates.find(|(known, _)| **known == reading) {
         cells.extend(cells_of_estimate(estimate));
     }
-    Ok(cells)
+    Ok(WindowRow::Known(cells))
+}
+
+/// End and start of a window, and when it was due. Windows that were published late, all at once, stand where they ended.
+fn times_of_window(synopsis: &Synopsis) -> Vec<TableCell> {
+    let about = synopsis.description();
+    let times = [about.window.end, about.window.start, about.published];
+    Vec::from(times.map(|time| TableCell::Text(time.to_string())))
 }
 
 /// The reading of this name, the first one of the table if there is no name.
@@ -223,6 +255,13 @@ fn cells_of_row(table: &CountedTable<'_>, row: &KeyRow<'_>) -> Vec<TableCell> {
     cells.extend(parts.iter().map(|part| TableCell::Text(part.to_string())));
     for estimate in &row.estimates {
         cells.extend(cells_of_estimate(estimate));
+    }
+    if let (Some(found), Some(summary)) = (row.found, table.found_summary()) {
+        cells.extend([
+            TableCell::Truth(found.is_new),
+            TableCell::Text(found.until.to_string()),
+            TableCell::Number(summary.threshold),
+        ]);
     }
     cells
 }

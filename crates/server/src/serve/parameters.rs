@@ -11,6 +11,7 @@ use super::key_rows::KeyRowRequest;
 use crate::feed::{CachedSynopsis, Feed, SynopsisSeries};
 use bernstream_synopsis::clock::Timestamp;
 use bernstream_synopsis::description::Description;
+use bernstream_synopsis::terminal_text::escape_unprintable;
 
 /// Number of releases and keys that an error lists.
 const MAX_LISTED: usize = 20;
@@ -184,7 +185,7 @@ fn list_series(all: &BTreeSet<SynopsisSeries>) -> String {
     for series in all.iter().take(MAX_LISTED) {
         let mut name = format!("{} of {}", series.release, series.pipeline);
         if let Some(key) = &series.key {
-            name += &format!(", key '{key}'");
+            name += &format!(", key '{}'", escape_unprintable(key));
         }
         names.push(name);
     }

@@ -4,7 +4,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, Serializer};
 
-/// A number, a truth, a time, or nothing: `null`, and empty in CSV.
+/// A number, a truth, a time or name, or nothing: `null`, and empty in CSV.
 #[derive(Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum TableCell {
@@ -36,7 +36,7 @@ impl Serialize for ResponseTable {
 }
 
 impl ResponseTable {
-    /// CSV as defined by RFC 4180.
+    /// CSV as defined by RFC 4180. A text that a spreadsheet would take for a formula has `'` before it.
     pub fn csv_response(&self) -> Response {
         let mut text = String::new();
         push_line(&mut text, self.columns.iter().map(|name| quoted_cell(name)));
@@ -77,10 +77,43 @@ impl TableCell {
     }
 }
 
+/// First characters of what a spreadsheet computes: whoever sends records chooses the names of keys.
+const FORMULA_SIGNS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 fn quoted_cell(text: &str) -> String {
-    if text.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    let mark = if text.starts_with(FORMULA_SIGNS) {
+        "'"
     } else {
-        text.to_owned()
+        ""
+    };
+    if text.contains([',', '"', '\r', '\n']) {
+        format!("\"{mark}{}\"", text.replace('"', "\"\""))
+    } else {
+        format!("{mark}{text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_spreadsheet_would_compute_are_marked_and_numbers_are_not() {
+        for (text, cell) in [
+            ("DE", "DE"),
+            ("a=1", "a=1"),
+            ("=1+1", "'=1+1"),
+            ("+49", "'+49"),
+            ("-", "'-"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "\"'\r=1\""),
+            ("=\"a\",1", "\"'=\"\"a\"\",1\""),
+            ("a,\"b\"", "\"a,\"\"b\"\"\""),
+            ("", ""),
+        ] {
+            assert_eq!(TableCell::Text(text.to_owned()).to_csv(), cell);
+        }
+        assert_eq!(TableCell::Number(-1.5).to_csv(), "-1.5");
     }
 }

@@ -174,7 +174,9 @@ function readAs(meta) {
     return [`Counts of records on ${grid}${tables > 1 ? `, in ${tables} tables by their label` : ""}, each with its own noise. Every function, count and quantile on this page is read from them, at no further price.`];
   }
   if (isByKey(meta)) {
-    return [`${plural(meta.basis.keys.keys.length, "key")}, each with ${plural(meta.basis.keys.columns.length, "published number")} with its own noise. The number of users or records, a sum and a mean are read from them, at no further price.`];
+    const { keys = [], found } = meta.basis.keys;
+    const ofFound = found && `Nobody listed the keys. One that a single ${meta.privacy.unit === "record" ? "record" : "user"} has is named with a probability of at most ${Number(found.delta)}. A key stays for ${duration(1000 * found.keep_seconds)} after the last window that published it above the threshold, of at most ${plural(found.most, "key")}.`;
+    return [...(ofFound ? [ofFound] : []), `${plural(keys.length, "key")}, each with ${plural(meta.basis.keys.columns.length, "published number")} with its own noise. The number of users or records, a sum and a mean are read from them, at no further price.`];
   }
   return [`${meta.target.moments?.frequencies} frequencies of each axis: it answers queries, and has no value at a point.`];
 }

@@ -28,9 +28,10 @@ export function drawBars(canvas, rows, reading, size) {
   const room = Math.max(1, Math.floor(height / step));
   const isAll = rows.length <= Math.min(room, MOST_BARS);
   const shown = rows.slice(0, isAll ? rows.length : Math.max(1, Math.min(room - 1, MOST_BARS)));
+  if (rows.length === 0) return;
   context.textBaseline = "middle";
   context.font = `600 ${size}px ${colours.font}`;
-  const names = shown.map(({ name }) => fitted(context, name, 0.32 * width));
+  const names = shown.map(({ name, isNew }) => `${fitted(context, name, (isNew ? 0.27 : 0.32) * width)}${isNew ? " (new)" : ""}`);
   const left = Math.max(...names.map((name) => context.measureText(name).width)) + 0.8 * size;
   const right = width - Math.max(...shown.map(({ words }) => context.measureText(words).width)) - 0.8 * size;
   const { min, max } = barScale(rows, reading);

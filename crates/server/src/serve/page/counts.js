@@ -4,13 +4,13 @@ import { roundOut } from "./axes.js";
 import { drawBars, heightOf } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { png } from "./download.js";
-import { barScale, capsInWords, droppedInWords, marginInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
-import { isLocation, sortedRows } from "./keytable.js";
+import { absenceInWords, barScale, capsInWords, droppedInWords, foundInWords, marginInWords, ofKeys, readingName, readingOf, shownKey, shownRow, shownRows } from "./keyrows.js";
+import { isLocation } from "./keytable.js";
 import { isByKey } from "./kinds.js";
 import { drawChart, shownWindow } from "./overtime.js";
 import { capital } from "./sentence.js";
 import { csvText, fill } from "./table.js";
-import { instant, plural, span } from "./words.js";
+import { instant, nearly, plural, span } from "./words.js";
 
 /** Keys that are shown before all are asked for. */
 const FEW = 10;
@@ -74,13 +74,17 @@ export class Counts {
     const synopsis = this.#summed(look.entry.synopsis);
     const reading = readingOf(synopsis, this.#chosen.by);
     const rows = shownRows(synopsis, reading);
-    const row = this.#rowOf(meta, rows);
+    const row = this.#rowOf(meta, rows, look.series);
     drawParts(look.entry.synopsis.table, this.#chosen.part);
     this.#drawRows({ ...look.entry, synopsis }, rows, reading, row);
     say(byId("counted-caps"), `${capsInWords(meta)}${marginInWords(meta, look.entry.synopsis.table, this.#chosen.part)}`);
     const dropped = droppedInWords(meta, look.entry.synopsis.table);
     byId("counted-dropped").hidden = dropped === "";
     say(byId("counted-dropped"), dropped);
+    const found = foundInWords(meta, look.entry.synopsis.table);
+    byId("counted-found").hidden = found === "";
+    say(byId("counted-found"), found);
+    byId("counted-table").hidden = found !== "" && rows.length === 0;
     this.#drawTime(look, reading, row);
   }
 
@@ -88,14 +92,16 @@ export class Counts {
   sentence({ meta, synopsis: whole }) {
     const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
-    return ofKeys(meta, shownRows(synopsis, reading), reading);
+    const found = foundInWords(meta, whole.table);
+    return `${found}${found && " "}${ofKeys(meta, shownRows(synopsis, reading), reading)}`;
   }
 
   /** Fills the table of the page: the key that was chosen, window by window. */
   drawTable({ entry: { meta, synopsis: whole }, series }) {
     const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
-    const row = this.#rowOf(meta, shownRows(synopsis, reading));
+    const row = this.#rowOf(meta, shownRows(synopsis, reading), series);
+    if (row === undefined) return fill(foundInWords(meta, whole.table), [], []);
     fill(`${capital(readingName(meta, reading))} of ${shownKey(row)} in each window, rounded to the noise; lower and upper cover the noise of one number with 95 % probability`,
       ["from", "to", "value", "lower to upper"],
       this.#rowOverTime(series, reading, row).map(({ entry, words, interval }) => [instant(entry.meta.window.start), instant(entry.meta.window.end), words, interval]));
@@ -106,13 +112,14 @@ export class Counts {
     const synopsis = this.#summed(whole);
     const reading = readingOf(synopsis, this.#chosen.by);
     const rows = shownRows(synopsis, reading);
+    const said = foundInWords(meta, whole.table);
     const canvas = element("canvas");
     const home = element("div", { class: "counted-sheet" }, canvas);
     home.style.width = `${PICTURE.width}px`;
-    canvas.style.height = `${heightOf(rows.length, PICTURE.size)}px`;
+    canvas.style.height = `${heightOf(Math.max(rows.length, 1), PICTURE.size)}px`;
     byId("counted").append(home);
     drawBars(canvas, rows, reading, PICTURE.size);
-    const found = png(home, meta, `${capital(readingName(meta, reading))}, with 95 % intervals for the noise; what the caps leave out of a user is not in these numbers.`);
+    const found = png(home, meta, `${capital(readingName(meta, reading))}, with 95 % intervals for the noise; what the caps leave out of a user is not in these numbers. ${said}`);
     home.remove();
     return found;
   }
@@ -122,12 +129,12 @@ export class Counts {
     return { meta, table: table.margin(this.#chosen.part) };
   }
 
-  /** The key over time. */
-  #rowOf({ pipeline, release }, rows) {
-    const has = (key) => rows.some((one) => one.key === key);
+  /** The key over time: of keys that were found also one that this window lacks. Undefined where there is none. */
+  #rowOf({ pipeline, release }, rows, series) {
+    const has = (key) => key !== undefined && (rows.some((one) => one.key === key) || series.some(({ synopsis: { table } }) => table.found && table.keys.includes(key)));
     if (has(this.#chosen.row)) return this.#chosen.row;
     const id = JSON.stringify([pipeline, release, this.#chosen.part]);
-    if (!has(this.#first.get(id))) this.#first.set(id, rows[0].key);
+    if (!has(this.#first.get(id))) this.#first.set(id, rows[0]?.key);
     return this.#first.get(id);
   }
 
@@ -143,7 +150,7 @@ export class Counts {
     say(all, this.#isAll ? `Show the largest ${FEW}` : `Show all ${found.length}`);
     say(byId("counted-caption"), `${capital(readingName(meta, reading))} by key. ${ofKeys(meta, rows, reading)}`);
     say(byId("counted-number"), readingName(meta, reading));
-    say(byId("counted-none"), found.length === 0 ? "No key has this in its name." : "");
+    say(byId("counted-none"), found.length === 0 && rows.length > 0 ? `No key has this in its name. ${absenceInWords(meta, synopsis.table)}` : "");
     const signature = JSON.stringify([meta.pipeline, meta.release, name, reading, this.#chosen.part, wanted, this.#isAll, chosen]);
     if (signature === this.#signature) return;
     this.#signature = signature;
@@ -160,30 +167,29 @@ export class Counts {
 
   #item(row, reading, scale, isChosen) {
     const button = element("button", {
-      type: "button", class: "counted-key", "aria-pressed": String(isChosen), "data-key": row.key, text: row.name, title: `${row.name} over time`,
+      type: "button", class: "counted-key", "aria-pressed": String(isChosen), "data-key": row.key, text: row.name, title: `${row.name} over time${row.until ? `; published until ${instant(row.until)}` : ""}`,
       onclick: () => {
         this.#chosen.row = row.key;
         this.#changed();
       },
     });
     return element("tr", { class: row.isFaint ? "faint" : undefined },
-      element("th", { scope: "row" }, button), element("td", { "aria-hidden": "true" }, bar(row, reading, scale)),
+      element("th", { scope: "row" }, button, row.isNew ? element("span", { class: "new", text: "new" }) : undefined), element("td", { "aria-hidden": "true" }, bar(row, reading, scale)),
       element("td", { class: "number", text: row.words }), element("td", { class: "ends", text: row.interval }));
   }
 
   #drawTime({ entry, series }, reading, row) {
     const { meta } = entry;
-    const synopsis = this.#summed(entry.synopsis);
     const end = Math.max(series.indexOf(entry) + 1, Math.min(series.length, WINDOWS));
     this.#shown = this.#rowOverTime(series.slice(Math.max(0, end - WINDOWS), end), reading, row);
-    byId("counted-time").hidden = this.#shown.length < 2;
+    byId("counted-time").hidden = row === undefined || this.#shown.length < 2;
     if (byId("counted-time").hidden) return;
     const name = readingName(meta, reading);
     say(byId("counted-place"), `${name} of ${shownKey(row)}`);
     const canvas = byId("counted-chart");
     const known = this.#shown.filter(({ ends }) => ends);
     this.#room = drawChart(canvas, this.#shown, entry, name, lineScale(known, reading));
-    const own = shownRow(synopsis.table, reading, sortedRows(synopsis.table, reading).find(({ key }) => key === row));
+    const own = this.#shown.find((one) => one.entry === entry);
     canvas.setAttribute("aria-label", `${capital(name)} of ${shownKey(row)} in ${plural(this.#shown.length, "window")}, each with its interval. In this window, ${span(meta.window.start, meta.window.end)}: ${own.words}, ${own.interval}.`);
     const outside = Math.floor(known.length * 0.05 + 1e-9);
     const many = outside > 0 ? ` Of ${known.length} windows, about ${outside} may lie outside it.` : "";
@@ -191,11 +197,15 @@ export class Counts {
     say(byId("counted-hint"), `The interval holds with 95\u00a0% probability for one window.${many}${shared} Choose a key in the table above; click a window to go there.`);
   }
 
-  /** A key window by window, as `shownRow` says it; without the windows that lack the key or the number. */
+  /** A key window by window, as `shownRow` says it; without the windows that lack the key or the number. Of keys that were found those are gaps. */
   #rowOverTime(series, reading, key) {
     return series.flatMap((entry) => {
       const { table } = this.#summed(entry.synopsis);
       const place = table.keys.indexOf(key);
+      if (place < 0 && table.found) {
+        const { absentBelow } = table.found;
+        return [{ entry, words: "not here", interval: absentBelow === null ? "unknown" : `fewer than about ${nearly(absentBelow)}`, value: null, ends: null, narrow: Infinity, inner: null }];
+      }
       if (place < 0 || !table.readings.includes(reading)) return [];
       const row = shownRow(table, reading, { key, place, found: table.estimate(reading, place) });
       return [{ ...row, entry, narrow: row.ends ? (row.ends[1] - row.ends[0]) / 2 : Infinity, inner: row.ends }];
@@ -269,13 +279,14 @@ function walk(event) {
 
 /** All keys and numbers of a window as CSV, as published: programs round for themselves. What is unknown is empty. */
 export function countsCsv({ synopsis: { table } }) {
-  const lines = [["key", ...table.readings.flatMap((name) => [name, `${name}_lower`, `${name}_upper`])].join(",")];
+  const lines = [["key", ...table.readings.flatMap((name) => [name, `${name}_lower`, `${name}_upper`]), ...(table.found ? ["new", "until"] : [])].join(",")];
   table.keys.forEach((key, place) => {
     const cells = table.readings.flatMap((reading) => {
       const found = table.estimate(reading, place);
       return found ? [found.value, found.lower, found.upper] : ["", "", ""];
     });
-    lines.push([csvText(key), ...cells].join(","));
+    const { isNew, until } = table.foundAt(place) ?? {};
+    lines.push([csvText(key && shownKey(key)), ...cells, ...(table.found ? [isNew, until] : [])].join(","));
   });
   return `${lines.join("\r\n")}\r\n`;
 }

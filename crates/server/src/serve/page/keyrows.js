@@ -1,8 +1,8 @@
 // A table by key in words, for the rows of the page, the bars of the wall and files.
 
 import { isLocation, sortedRows } from "./keytable.js";
-import { records } from "./names.js";
-import { either, instant, plural, plusMinus, rounded, span } from "./words.js";
+import { records, several } from "./names.js";
+import { either, instant, nearly, plural, plusMinus, rounded, span } from "./words.js";
 
 /** The only row where no key is declared. */
 const ALL = "(all)";
@@ -24,11 +24,11 @@ export function readingName(meta, reading) {
 }
 
 /**
- * A row as it is shown: { key, place, name, words, interval, value, ends, isFaint }. A count cannot be negative: what the noise may have
+ * A row as it is shown: { key, place, name, words, interval, value, ends, isFaint }, of keys that were found also { isNew, until }. A count cannot be negative: what the noise may have
  * made of nothing is said to be below the noise, and its interval begins at 0.
  */
 export function shownRow(table, reading, { key, place, found }) {
-  const row = { key, place, name: shownKey(key) };
+  const row = { key, place, name: shownKey(key), ...table.foundAt?.(place) };
   if (!found) return { ...row, words: "unknown", interval: "may have no records", value: null, ends: null, isFaint: true };
   const isCount = table.isCount(reading);
   const value = isCount ? Math.max(found.value, 0) : found.value;
@@ -67,6 +67,7 @@ export function ofKeys(meta, rows, reading) {
   const name = readingName(meta, reading);
   const [first, ...others] = rows;
   const window = covered(meta);
+  if (!first) return `No keys; ${window}.`;
   if (others.length === 0) return `${first.name}, ${name}: ${first.words}, ${first.interval}; ${window}.`;
   if (first.isFaint) return `${plural(rows.length, "key")}, ${name}: all are ${first.ends ? "below the noise" : "unknown"}; ${window}.`;
   const rivals = others.filter(({ ends }) => ends && ends[1] >= first.ends[0]);
@@ -79,6 +80,24 @@ export function ofKeys(meta, rows, reading) {
   return `Largest ${name}: ${first.name} with ${first.words}, ${first.interval}${doubt}. ${few.length > 0 ? `${few.join(", ")}; ` : ""}${window}.`;
 }
 
+/** What a key is, of which one is told: "page"; "key" where the description has no word for it. */
+const keyName = ({ key_columns: columns, meaning }) => (columns ? "key" : /^[\p{L}\p{M}\d_-]+$/u.exec(meaning.split(" of each ")[1] ?? "")?.[0] ?? "key");
+
+/** What it means that a key is not in a table of keys that nobody listed; nothing of others. */
+export function absenceInWords(meta, { found, readings }) {
+  if (!found) return "";
+  if (found.isOverfull) return "Too many different keys to look for new ones.";
+  return `A ${keyName(meta)} that is not here had fewer than about ${nearly(found.absentBelow)} ${readingName(meta, readings[0])}.`;
+}
+
+/** How many keys there are that nobody listed, how many are new, and what it means that one is not there; nothing of others. */
+export function foundInWords(meta, table) {
+  const { found, keys } = table;
+  if (!found || found.isOverfull) return absenceInWords(meta, table);
+  const many = `${keys.length} ${keys.length === 1 ? keyName(meta) : several(keyName(meta))} found`;
+  return `${many}${keys.length > 0 ? `, ${found.count} of them new` : ""}. ${absenceInWords(meta, table)}`;
+}
+
 /** What the caps leave out, which no interval covers. */
 export function capsInWords(meta) {
   const { max_keys: keys, max_records: records_ } = meta.target.counts;
@@ -88,7 +107,8 @@ export function capsInWords(meta) {
   const window = meta.panes?.step === undefined ? "a window" : "each window that is added up";
   const counts = isRecord ? "A record counts once"
     : `A user counts in at most ${plural(keys, "key")} of ${window}${most}: what a user has beyond that is left out of these numbers, and no interval tells how much that is${meta.basis.keys.units ? " of one key" : ""}`;
-  return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order. ${counts}.`;
+  const ofNew = meta.basis.keys.found ? " Counts of new keys are above the threshold by selection, which their intervals include." : "";
+  return `Intervals cover the noise, each with 95\u00a0% probability; keys whose intervals overlap may stand in another order.${ofNew} ${counts}.`;
 }
 
 /** What the cap on keys drops of what users have; nothing where it is not told. */
@@ -102,8 +122,8 @@ export function droppedInWords({ target }, { dropped }) {
 }
 
 /** What the sums by a column are, or can be; nothing where keys are one column. */
-export function marginInWords(meta, { keyColumns, sums, readings }, column) {
-  if (keyColumns.length === 0) return "";
+export function marginInWords(meta, { keyColumns, sums, readings, found }, column) {
+  if (keyColumns.length === 0 || found) return "";
   const left = readings.filter((reading) => !sums.includes(reading));
   const why = left.includes("users") ? "Users do not add up: a user may be in several keys." : left.length > 0 ? "Quantiles do not add up." : "";
   if (sums.length === 0) return ` ${why}`;
@@ -117,7 +137,9 @@ export function marginInWords(meta, { keyColumns, sums, readings }, column) {
 /** The first number of a synopsis and its noise, which is the same for all keys: "users, each ± 12". */
 export function shownReading({ meta, synopsis: { table } }) {
   const reading = readingOf({ table });
-  const found = table.estimate(reading, 0);
+  // The noise of a new key is not that of others.
+  const place = table.found ? table.keys.findIndex((_, i) => !table.foundAt(i).isNew) : 0;
+  const found = place < 0 ? null : table.estimate(reading, place);
   return `${readingName(meta, reading)}${found ? `, each ${plusMinus((found.upper - found.lower) / 2)}` : ""}`;
 }
 

@@ -22,8 +22,8 @@ export class ShownTable {
     this.keys = this.#table.keys;
     this.readings = this.#table.readings;
     this.keyColumns = this.#table.keyColumns;
-    /** The readings that margins have: records and sums add up, and a mean and a variance are those of all records. Users may be in several keys, and quantiles do not add up. */
-    this.sums = this.readings.filter((reading) => ["records", "sum", "mean", "variance", "deviation"].includes(reading));
+    /** The readings that margins have: records and sums add up, and a mean and a variance are those of all records. Users may be in several keys, quantiles do not add up, and of keys that were found others are missing. */
+    this.sums = this.#table.isFound ? [] : this.readings.filter((reading) => ["records", "sum", "mean", "variance", "deviation"].includes(reading));
     const { per_user: ofUser, value } = synopsis.meta.target.counts;
     const bounds = ofUser ?? value;
     // No sum can be negative then, so a negative one is noise.
@@ -31,11 +31,21 @@ export class ShownTable {
     const { dropped } = this.#table;
     /** The share of what users have that the cap on keys drops: { value, lower, upper }; null where the noise hides it, undefined where it is not told. */
     this.dropped = dropped === null ? undefined : ofEstimate(dropped);
+    const { isFound, newKeys, absentBelow, isOverfull } = this.#table;
+    /** Of keys that nobody listed: how many are new, and fewer than about how many users or records a key had that is not here; null where nobody looked. */
+    this.found = isFound ? { count: newKeys.length, absentBelow, isOverfull } : undefined;
+  }
+
+  /** Of a key that was found whether it is new, and until when it is published. */
+  foundAt(place) {
+    return this.found && { isNew: this.#table.isNew(this.keys[place]), until: this.#table.until(this.keys[place]) };
   }
 
   /** A number of the key at a place: { value, lower, upper }; null where the noise may be all of it. */
   estimate(reading, place) {
-    return ofEstimate(this.#table.estimate(this.keys[place], reading));
+    const found = ofEstimate(this.#table.estimate(this.keys[place], reading));
+    // So near above the threshold no count is likely, and the interval of a new key ends below what is shown.
+    return found && this.found ? { ...found, upper: Math.max(found.upper, found.value) } : found;
   }
 
   /** The sums over all keys with the same part in a column, as a table whose keys are these parts; the table itself where there are none. */

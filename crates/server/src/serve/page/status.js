@@ -1,6 +1,7 @@
 // The status: the connection to the server, its source, and whether the next window is late.
 
 import { byId, element, say } from "./dom.js";
+import { shownKey } from "./keyrows.js";
 import { exhausted, isPerWindow, shownBlock, spentInWords, untilInWords } from "./price.js";
 import { stepOf } from "./store.js";
 import { duration, instant, plural, roughly, shortInstant } from "./words.js";
@@ -98,5 +99,5 @@ export function note(...texts) {
   const { count } = unreadable;
   byId("unreadable").hidden = false;
   say(byId("unreadable-words"), `${plural(count, "message")} could not be read as a synopsis and ${count === 1 ? "is" : "are"} skipped.`);
-  byId("unreadable-list").replaceChildren(...[...last].reverse().map((one) => element("li", { text: `${one.where}: ${one.why}` })));
+  byId("unreadable-list").replaceChildren(...[...last].reverse().map((one) => element("li", { text: shownKey(`${one.where}: ${one.why}`) })));
 }

@@ -4,7 +4,7 @@ import { drawBars, sizeFor } from "./bars.js";
 import { byId, element, say } from "./dom.js";
 import { plane } from "./grid.js";
 import { drawHeat } from "./heat.js";
-import { ofKeys, readingOf, shownReading, shownRows } from "./keyrows.js";
+import { foundInWords, ofKeys, readingOf, shownReading, shownRows } from "./keyrows.js";
 import { nameOf } from "./keys.js";
 import { isByKey, kindOf, title } from "./kinds.js";
 import { drawPlot } from "./plot.js";
@@ -126,7 +126,7 @@ function drawTile(tile, { key, entry, series }, state) {
     const reading = readingOf(synopsis);
     const rows = shownRows(synopsis, reading);
     drawBars(tile.canvas, rows, reading, Math.max(12, Math.min(size, sizeFor(rows.length, clientHeight))));
-    tile.canvas.setAttribute("aria-label", `${title(meta)}. ${ofKeys(meta, rows, reading)}`);
+    tile.canvas.setAttribute("aria-label", `${title(meta)}. ${foundInWords(meta, synopsis.table)} ${ofKeys(meta, rows, reading)}`);
     return;
   }
   const at = meta.domain.map(({ min, max }) => (min + max) / 2);

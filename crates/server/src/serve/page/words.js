@@ -65,6 +65,9 @@ export function short(x) {
   return String(Number(x.toPrecision(3))).replace("-", "\u2212");
 }
 
+/** A number that is no more than about itself: whole from ten on. */
+export const nearly = (x) => x.toFixed(x < 10 ? 1 : 0);
+
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (n) => String(n).padStart(2, "0");
 
