@@ -166,7 +166,21 @@ export class KeyTable {
   readonly keyColumns: readonly string[];
   /** The parts of a key by their columns. */
   parts(key: string): { [column: string]: string };
-  rows(): ({ key: string; parts?: { [column: string]: string } } & { [reading in KeyReading]?: Estimate })[];
+  /** Of found keys also whether a key is new, and until when it is published. */
+  rows(): ({ key: string; parts?: { [column: string]: string }; isNew?: boolean; until?: string } & { [reading in KeyReading]?: Estimate })[];
+  /** Whether its keys were found, and nobody listed them: then one that is not here had fewer than about `absentBelow` users or records. */
+  readonly isFound: boolean;
+  /** The keys that were found in this window: their counts are near the threshold, or above it, by selection. */
+  readonly newKeys: string[];
+  isNew(key: string): boolean;
+  /** Until when a found key is published, in every window that begins before, whatever its count is; null where keys are listed. */
+  until(key: string): string | null;
+  /** A key of so many users or records is found with about even odds; null where keys are listed. */
+  readonly threshold: number | null;
+  /** The threshold, or the least count of a full table; null where nobody looked for new keys, and where keys are listed. */
+  readonly absentBelow: number | null;
+  /** Whether there were too many different keys to look for new ones; then the table is empty. */
+  readonly isOverfull: boolean;
   /** Sums over all keys with the same parts in these columns; users do not add up. */
   margin(...columns: string[]): ({ parts: { [column: string]: string }; keys: number } & { [reading in Exclude<KeyReading, "users">]?: Estimate })[];
   /**

@@ -35,6 +35,10 @@ const OWN_COLUMNS = [
   "", "window_start", "window_end", "key", "sequence", "users", "records", "low", "middle", "high", "sum", "mean", "variance", "deviation",
   "values", "keys", "parts", "lattice_values", "is_last_unclear",
 ];
+/** Names that tables of found keys have beside those, users or records of a grid unit of their noise, and how far another computer may round a threshold otherwise. */
+const FOUND_COLUMNS = ["new", "until", "threshold"];
+const FOUND_UNIT = 2 ** -12;
+const FOUND_ROUNDING = 1;
 /** Names of quantiles and of counted ranges. */
 const OWN_NAMES = /^(p[0-9]|range_)/;
 /** Keys whose noise together has the exact law of its sum. */
@@ -82,6 +86,7 @@ export function parse(textOrObject) {
   for (let i = 0; i < expected; i++) {
     if (!Number.isFinite(values[i])) throw damaged("a lattice value is not a number");
   }
+  checkFoundNumbers(meta, values);
   return new Synopsis(meta, Float64Array.from(values));
 }
 
@@ -222,13 +227,17 @@ function checkBasis(basis, axes) {
   return name;
 }
 
+/** The keys of a table by key: absent where none was found. */
+const keysOf = (basis) => basis.keys.keys ?? [];
+
 /** The name of a column: of a count of a range with the ends of the range. */
 const statisticName = (statistic) => (isText(statistic) ? statistic : `range_${statistic.range.from}_${statistic.range.to}`);
 
 /** Rows and columns differ, and the columns tell each number once. */
 function checkKeys(content) {
-  const areDifferent = (list) => list.length > 0 && new Set(list).size === list.length;
-  need(content, "keys", (list) => isList(isText)(list) && areDifferent(list), "a list of different texts");
+  const isFound = content.found !== undefined && content.found !== null;
+  const areDifferent = (list) => (list.length > 0 || isFound) && new Set(list).size === list.length;
+  need(content, "keys", (list) => (list === undefined && isFound) || (isList(isText)(list) && areDifferent(list)), "a list of different texts");
   const units = new Map();
   for (const column of need(content, "columns", isList(isObject), "a list of columns")) {
     const isKnown = (x) => STATISTICS.includes(x) || isWhole(x?.range?.from, 0, MOST_PLACES) && isWhole(x.range.to, 1, MOST_PLACES);
@@ -245,8 +254,78 @@ function checkKeys(content) {
   }
 }
 
+/** How keys were found, and what is said of each: as many rows as keys, in the order of their bytes. */
+function checkFoundKeys(meta) {
+  const { basis: { keys: { keys = [], columns, found, units } }, privacy, noise, window, panes, target, key_columns: names } = meta;
+  if (found === undefined || found === null) return;
+  if (!isObject(found)) throw damaged("how its keys were found is no object");
+  const whole = (name, least, most) => need(found, name, (x) => isWhole(x, least, most), `a whole number from ${least} to ${most}`);
+  const [most, longest] = [whole("most", 1, 2 ** 32 - 1), whole("longest", 1, 2 ** 32 - 1)];
+  whole("threshold", 1, 2 ** 53 - 1);
+  whole("keep_seconds", 0, 1e12);
+  need(found, "delta", (x) => isText(x) && /^0?\.\d{1,40}$/.test(x) && Number(x) > 0, "a part of 1");
+  const { overfull } = found;
+  if (overfull !== undefined && overfull !== null) {
+    if (!isObject(overfull)) throw damaged("its test for too many keys is no object");
+    const limit = need(overfull, "limit", (x) => isWhole(x, 1, 2 ** 32 - 1), "a whole number");
+    need(overfull, "soft_limit", (x) => isWhole(x, 0, limit - 1), "a whole number below the limit");
+    need(overfull, "is_overfull", isFlag, "true or false");
+  }
+  const isRow = (row) => isObject(row) && isFlag(row.is_new) && isTime(row.until);
+  const rows = found.rows === undefined ? [] : need(found, "rows", isList(isRow), "a list of what is said of each key");
+  if (rows.length !== keys.length) throw damaged("it does not say of each key whether it is new");
+  if (keys.length > most || (overfull?.is_overfull && keys.length > 0)) throw damaged("its table has more keys than it can have");
+  const bytes = keys.map((key) => new TextEncoder().encode(key));
+  if (bytes.some(({ length }) => length === 0 || length > longest)) throw damaged("a key of its table is empty or too long");
+  if (bytes.some((own, i) => i > 0 && !isBefore(bytes[i - 1], own))) throw damaged("the keys of its table are not in the order of their bytes");
+  const statistic = privacy.unit === "record" ? "records" : "users";
+  const areUnits = columns.length === 1 && columns[0].statistic === statistic && columns[0].unit === FOUND_UNIT;
+  if (!areUnits || isObject(units)) throw damaged("its keys were found by another number than that of units");
+  if (Array.isArray(names) && names.some((name) => FOUND_COLUMNS.includes(name))) throw damaged("a column of its keys is called as one of the table itself");
+  if (privacy.definition === "pure epsilon" || privacy.adjacency !== "add_remove") throw damaged("its definition of privacy cannot find keys");
+  if (panes?.step !== undefined && panes?.step !== null) throw damaged("running sums do not find keys");
+  if (noise.law !== "discrete laplace" || noise.grid !== 1 || !Number.isInteger(noise.scale)) throw damaged("its keys were found by noise that is not that of found keys");
+  const needed = keyThreshold(noise.scale, target.counts.max_keys, found.delta);
+  if (!(Math.abs(needed - found.threshold) <= FOUND_ROUNDING)) throw damaged("its keys were found above another threshold than its noise needs");
+  const renewed = renewedUntil(meta);
+  const isAnnounced = ({ is_new: isNew, until }) => Date.parse(until) > Date.parse(window.start) && (!isNew || Date.parse(until) === renewed);
+  if (!rows.every(isAnnounced)) throw damaged("a key of its table is not announced for the time that it is");
+}
+
+/** Until when a key stays that a window publishes above the threshold, in milliseconds. */
+const renewedUntil = ({ window, basis }) => Date.parse(window.end) + 1000 * basis.keys.found.keep_seconds;
+
+/** Whether bytes come before others. */
+function isBefore(one, other) {
+  const apart = one.findIndex((byte, i) => byte !== other[i]);
+  return apart < 0 ? one.length < other.length : one[apart] < other[apart];
+}
+
+/** The threshold that noise of this scale needs, in grid units; NaN where there is none. */
+function keyThreshold(scale, maxKeys, delta) {
+  const part = Number(BigInt(delta.split(".")[1].slice(0, 18).padEnd(18, "0")) / BigInt(maxKeys)) / 1e18;
+  if (!(part > 0 && scale >= 1 && scale <= 2 ** 56)) return NaN;
+  const odds = 1 / FOUND_UNIT / scale;
+  const most = odds < 40 ? Math.log(Math.expm1(odds) + 2 * part) : odds + Math.exp(-odds);
+  const least = Math.ceil(scale * (most - Math.log(part * (1 + Math.exp(1 / scale)))));
+  return Math.max(least + 16 + Math.floor(scale / 2 ** 40), 1 / FOUND_UNIT);
+}
+
+/** New keys are above the threshold, and what is above it stays as long as a new key. */
+function checkFoundNumbers(meta, values) {
+  const found = meta.basis.keys?.found;
+  if (!isObject(found)) return;
+  const renewed = renewedUntil(meta);
+  found.rows?.forEach(({ is_new: isNew, until }, i) => {
+    const number = values[i] / FOUND_UNIT;
+    if (!Number.isInteger(number)) throw damaged("the number of a key is not on the grid of its noise");
+    if (isNew && number <= found.threshold) throw damaged("a new key is not above the threshold");
+    if (number > found.threshold && Date.parse(until) !== renewed) throw damaged("a key above the threshold is not announced anew");
+  });
+}
+
 /** The bins of units by their keys have every number from 1 to that of all keys. */
-function checkToldUnits({ units, keys }) {
+function checkToldUnits({ units, keys = [] }) {
   if (units === undefined || units === null) return;
   if (!isObject(units)) throw damaged("its numbers of units are no object");
   need(units, "unit", isPositive, "a positive number");
@@ -265,7 +344,7 @@ function checkKeyParts({ key_columns: columns, key, basis }) {
   const isName = (name) => isText(name) && !isOwn(name.replace(/_(lower|upper)$/, ""));
   const isRight = isList(isName)(columns) && [2, 3].includes(columns.length) && new Set(columns).size === columns.length;
   if (!isRight) throw damaged("its field 'key_columns' is not two or three different names");
-  for (const each of basis.keys?.keys ?? (isText(key) ? [key] : [])) partsOf(each, columns);
+  for (const each of basis.keys ? keysOf(basis) : isText(key) ? [key] : []) partsOf(each, columns);
 }
 
 /** The parts of a key by their columns: `/` stands between them, and `%25` and `%2F` for `%` and `/` within a part. */
@@ -386,7 +465,8 @@ function checkTables({ basis, target }) {
 }
 
 /** A table by key, its target and its noise belong together. */
-function checkCounts({ basis, target, noise, key }) {
+function checkCounts(meta) {
+  const { basis, target, noise, key } = meta;
   const isTable = basisName({ basis }) === "keys";
   if (isTable !== (targetName({ target }) === "counts")) throw damaged("a table by key and its target come together");
   if (!isTable) return;
@@ -400,6 +480,7 @@ function checkCounts({ basis, target, noise, key }) {
     if (!units.bins.some(({ most }) => most === target.counts.max_keys)) throw damaged("none of the bins of its units ends at max_keys");
     if (isObject(target.counts.quantiles)) throw damaged("a table of quantiles does not tell its caps");
   }
+  checkFoundKeys(meta);
   const { quantiles } = target.counts;
   const hasRanges = columns.some(({ statistic }) => !isText(statistic));
   if (!isObject(quantiles)) {
@@ -518,7 +599,7 @@ function valueCount({ basis, degree, domain }) {
     case "kernel": return basis.kernel.points.length;
     case "cells": return cellCount(basis.cells);
     case "tables": return cellCount(basis.tables) * basis.tables.tables;
-    case "keys": return basis.keys.keys.length * basis.keys.columns.length + (basis.keys.units?.bins.length ?? 0);
+    case "keys": return keysOf(basis).length * basis.keys.columns.length + (basis.keys.units?.bins.length ?? 0);
     default: return basis.cosine.frequencies ** domain.length;
   }
 }
@@ -705,6 +786,7 @@ export class Synopsis {
   sample(count, random = Math.random) {
     if (!isWhole(count, 0, 1e6)) throw new SynopsisError(`${count} is no number of samples`);
     const { meta, values } = this;
+    if (isObject(meta.basis.keys?.found)) throw new SynopsisError("its keys were found by their noise: other noise would have found others");
     const newton = basisName(meta) === "kernel" ? Newton.on(meta.basis.kernel) : null;
     const one = () => {
       const unit = unitNoise(meta.noise.law, values.length, random);
@@ -2657,7 +2739,7 @@ function sideOf({ says, probabilities: [, { value, simultaneous }] }) {
 function unitOf({ basis }, i) {
   if (basis.keys === undefined) return 1;
   // Numbers of units follow the columns.
-  return (basis.keys.columns[Math.floor(i / basis.keys.keys.length)] ?? basis.keys.units).unit;
+  return (basis.keys.columns[Math.floor(i / keysOf(basis).length)] ?? basis.keys.units).unit;
 }
 
 /** The column of a quantile: "p50" for the median. */
@@ -2790,6 +2872,57 @@ function pairsOf(keys, units, cap) {
   return { dropped: dot(lost, units), all: dot(keys, units), squares: [dot(lost, lost), dot(lost, keys), dot(keys, keys)] };
 }
 
+/**
+ * The law of the published count of a found key: `n G + X` given that it exceeds the threshold `K`, with `G` grid units for each of `n` users
+ * or records and `X` discrete Laplace noise within `K`.
+ */
+class FoundLaw {
+  #scale;
+  #threshold;
+
+  constructor(scale, threshold) {
+    this.#scale = scale;
+    this.#threshold = threshold;
+  }
+
+  /**
+   * The true counts of a key that was found with this count, in users or records: 95 %, given that it is found. A count belongs to it
+   * where neither the published count or more, nor that or less, has a probability below 2.5 %.
+   */
+  interval(published) {
+    const noisy = Math.max(published / FOUND_UNIT, this.#threshold + 1);
+    const least = Math.max(noisy - this.#threshold, 1 / FOUND_UNIT);
+    const most = Math.max(noisy + this.#threshold, least);
+    const isAbove = (exact) => this.#part(noisy - exact, this.#threshold, exact) >= (1 - LEVEL) / 2;
+    const isBelow = (exact) => this.#part(-Infinity, noisy - exact, exact) >= (1 - LEVEL) / 2;
+    return [FOUND_UNIT * endBetween(least, most, isAbove), FOUND_UNIT * Math.max(endBetween(most, least, isBelow), noisy)];
+  }
+
+  /** The probability of noise from `first` to `last`, of found keys with an exact count. */
+  #part(first, last, exact) {
+    const lowest = Math.max(this.#threshold + 1 - exact, -this.#threshold);
+    return this.#weight(Math.max(first, lowest), last, lowest) / this.#weight(lowest, this.#threshold, lowest);
+  }
+
+  /** The sum of `exp(-abs(x) / s)` from `first` to `last`, up to a factor for each `lowest`. */
+  #weight(first, last, lowest) {
+    const nearest = Math.max(lowest, 0);
+    const tail = (from, to) => Math.exp((nearest - from) / this.#scale) * -Math.expm1((from - to - 1) / this.#scale);
+    if (first > 0) return tail(first, last);
+    return last < 0 ? tail(-last, -first) : tail(0, last) + tail(1, -first);
+  }
+}
+
+/** Where an interval ends, between a count that is outside and one that is inside, as near as floats can be. */
+function endBetween(outside, inside, isInside) {
+  for (;;) {
+    const middle = outside + (inside - outside) / 2;
+    if (!(middle !== outside && middle !== inside)) return outside;
+    if (isInside(middle)) inside = middle;
+    else outside = middle;
+  }
+}
+
 /** Users, records, sums, means, variances and quantiles of each key, each with its interval. Made by `Synopsis.keyTable`. */
 export class KeyTable {
   #noise;
@@ -2803,11 +2936,12 @@ export class KeyTable {
   #parts = new Map();
   #upTo = new Map();
   #told = null;
+  #found = null;
 
   constructor({ basis: { keys: basis }, target: { counts }, noise, band, key_columns: columns }, values) {
     /** The keys, in the order of the rows. */
-    this.keys = basis.keys;
-    const count = basis.keys.length;
+    this.keys = keysOf({ keys: basis });
+    const count = this.keys.length;
     this.#noise = noise;
     this.#range = isObject(counts.value) ? [counts.value.min, counts.value.max] : [0, 1];
     this.#hasLeast = [counts.value, counts.per_user].some((bounds) => isObject(bounds) && bounds.min >= 0);
@@ -2832,6 +2966,58 @@ export class KeyTable {
     this.keys.forEach((key, i) => this.#rows.set(key, i));
     /** The columns that a key has a part of each of; none where keys are one column. */
     this.keyColumns = Object.freeze([...(columns ?? [])]);
+    if (isObject(basis.found)) this.#found = { ...basis.found, rows: basis.found.rows ?? [], intervals: new Map(), law: new FoundLaw(noise.scale, basis.found.threshold) };
+  }
+
+  /** Whether its keys were found, and nobody listed them: then a key that is not here had fewer than about `absentBelow` users or records. */
+  get isFound() {
+    return this.#found !== null;
+  }
+
+  /** The keys that were found in this window: their counts are near the threshold, or above it, by selection. */
+  get newKeys() {
+    return this.keys.filter((_, i) => this.#found?.rows[i].is_new);
+  }
+
+  /** Whether a key was found in this window. */
+  isNew(key) {
+    return this.#found !== null && this.#rows.has(key) && this.#found.rows[this.#rows.get(key)].is_new;
+  }
+
+  /** Until when a found key is published, in every window that begins before, whatever its count is; null where keys are listed. */
+  until(key) {
+    if (!this.#rows.has(key)) throw this.#missing(key);
+    return this.#found?.rows[this.#rows.get(key)].until ?? null;
+  }
+
+  /** A key of so many users or records is found with about even odds; null where keys are listed. */
+  get threshold() {
+    return this.#found && this.#found.threshold * FOUND_UNIT;
+  }
+
+  /** Whether there were too many different keys to look for new ones; then the table is empty. */
+  get isOverfull() {
+    return this.#found?.overfull?.is_overfull ?? false;
+  }
+
+  /**
+   * A key that is not in the table had fewer than about so many users or records: the threshold, or of a full table its least count where
+   * that is larger. Null where nobody looked for new ones, and where keys are listed.
+   */
+  get absentBelow() {
+    if (!this.isFound || this.isOverfull) return null;
+    const [counts] = this.#columns.values();
+    const least = counts.length >= this.#found.most ? counts.reduce((one, other) => Math.min(one, other)) : 0;
+    return Math.max(least, this.threshold);
+  }
+
+  #missing(key) {
+    const below = this.absentBelow === null ? "" : `: it had fewer than about ${this.absentBelow.toFixed(this.absentBelow < 10 ? 1 : 0)} ${this.readings[0]}`;
+    return new SynopsisError(`there is no key '${key}' in this table${below}`);
+  }
+
+  #checkHasAllKeys() {
+    if (this.isFound) throw new SynopsisError("nobody listed its keys: those that were not found are missing in it, and would be in a sum");
   }
 
   /** The parts of a key by their columns: `{ country: "DE", device: "phone" }`; none where keys are one column. */
@@ -2841,22 +3027,26 @@ export class KeyTable {
 
   /** The readings of one key by their names: `{ users: { value, pointwise }, .. }`. */
   row(key) {
-    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    if (!this.#rows.has(key)) throw this.#missing(key);
     const estimates = this.readings.map((reading) => [reading, this.#estimate(reading, this.#rows.get(key))]);
     return Object.fromEntries(estimates);
   }
 
   /** One reading of a key: `{ value, pointwise }`, null where the noise leaves it unknown. */
   estimate(key, reading) {
-    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    if (!this.#rows.has(key)) throw this.#missing(key);
     if (!this.readings.includes(reading)) throw new SynopsisError(`this table has ${this.readings.join(", ")}, and no '${reading}'`);
     return this.#estimate(reading, this.#rows.get(key));
   }
 
-  /** The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`, with `parts` where keys have them. */
+  /**
+   * The readings of every key, in the order of the rows: `{ key, users: { value, pointwise }, .. }`, with `parts` where keys have them, and
+   * of found keys with `isNew` and `until`.
+   */
   rows() {
     const parts = (key) => (this.keyColumns.length ? { parts: this.parts(key) } : {});
-    return this.keys.map((key) => ({ key, ...parts(key), ...this.row(key) }));
+    const found = (key) => (this.isFound ? { isNew: this.isNew(key), until: this.until(key) } : {});
+    return this.keys.map((key) => ({ key, ...parts(key), ...this.row(key), ...found(key) }));
   }
 
   /**
@@ -2881,6 +3071,7 @@ export class KeyTable {
    */
   margin(...columns) {
     const readings = this.readings.filter((reading) => ["records", "sum", ...MOMENTS].includes(reading));
+    this.#checkHasAllKeys();
     if (!readings.length) throw new SynopsisError("users and quantiles do not add up: a user may be in several keys");
     return this.#groups(columns).map(({ parts, rows }) => {
       const sums = readings.map((reading) => [reading, this.#sumOver(reading, rows)]);
@@ -2895,6 +3086,7 @@ export class KeyTable {
    */
   shares(...columns) {
     const readings = this.readings.filter((reading) => reading === "records" || (reading === "sum" && this.#hasLeast));
+    this.#checkHasAllKeys();
     if (!readings.length) throw new SynopsisError("it has no shares: only records have, and sums of values none of which is below 0");
     const found = this.keys.map((key) => ({ key, ...(this.keyColumns.length ? { parts: this.parts(key) } : {}) }));
     for (const { rows } of this.#groups(columns)) {
@@ -2961,7 +3153,9 @@ export class KeyTable {
 
   /** Whether the noise does not explain that one key has more than another. */
   #isLarger(reading, one, other) {
-    if (MOMENTS.includes(reading) || this.#parts.has(reading)) return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
+    // The noise of a new key is not symmetric.
+    const isByInterval = MOMENTS.includes(reading) || this.#parts.has(reading) || this.isNew(one.key) || this.isNew(other.key);
+    if (isByInterval) return one.pointwise !== null && other.pointwise !== null && one.pointwise[0] > other.pointwise[1];
     if (this.#ranks) return one.value - other.value > Math.SQRT1_2 * (one.pointwise[1] - one.pointwise[0]);
     const weights = this.#weights(reading);
     return one.value - other.value > this.#halfWidth([...weights, ...weights]);
@@ -2979,7 +3173,7 @@ export class KeyTable {
    */
   quantile(key, part) {
     if (!this.#ranks) throw new SynopsisError("this table counts no ranges of a value: only those with quantiles do");
-    if (!this.#rows.has(key)) throw new SynopsisError(`there is no key '${key}' in this table`);
+    if (!this.#rows.has(key)) throw this.#missing(key);
     if (!(part > 0 && part < 1)) throw new SynopsisError(`a quantile is of a part above 0 and below 1, not ${part}`);
     return this.#quantile(this.#rows.get(key), part);
   }
@@ -2998,8 +3192,15 @@ export class KeyTable {
     if (MOMENTS.includes(reading)) return this.#moment(reading, places, this.#halfWidth([this.#units.get("low")]));
     const ofPlaces = () => this.#ofPlaces(reading).reduce((sum, weight, j) => sum + weight * places[j], 0);
     const value = this.#columns.has(reading) ? this.#columns.get(reading)[i] : ofPlaces();
+    if (this.#found?.rows[i].is_new) return { value, pointwise: this.#foundInterval(value, i) };
     const halfWidth = this.#halfWidth(this.#weights(reading));
     return { value, pointwise: [value - halfWidth, value + halfWidth] };
+  }
+
+  /** That of a new key, which takes a while to find. */
+  #foundInterval(value, i) {
+    if (!this.#found.intervals.has(i)) this.#found.intervals.set(i, this.#found.law.interval(value));
+    return this.#found.intervals.get(i);
   }
 
   /** Records at the lower end of the value, in the middle where there are variances, and at the upper end. */

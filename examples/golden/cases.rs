@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bernstream_functions::bayes::gaussian::GaussianBayes;
 use bernstream_functions::bayes::kernel::KernelBayes;
@@ -23,6 +24,8 @@ use bernstream_release::Target;
 use bernstream_release::window::accumulator::TableLabel;
 use bernstream_release::window::{KeyCounting, RankKey, UnitSum};
 use bernstream_synopsis::Synopsis;
+use bernstream_synopsis::band::Band;
+use bernstream_synopsis::calibrate::Delta;
 use bernstream_synopsis::description;
 use bernstream_synopsis::description::{
     CalibrationBound, CellLabel, Cells, Classifier, Clip, CountedQuantiles, CountedValue, Density,
@@ -31,14 +34,18 @@ use bernstream_synopsis::description::{
     PrivateChoice, RandomPrivacy, Recommended, Regression, Smoothing, Smoothness, UnitDescription,
     ValueBounds,
 };
+use bernstream_synopsis::found_keys::{FoundKeys, FoundRow, OverfullRule};
 use bernstream_synopsis::grid::Span;
 use bernstream_synopsis::histogram::Spline;
 use bernstream_synopsis::key_parts::join_parts;
 use bernstream_synopsis::key_quantiles::RankGrid;
+use bernstream_synopsis::key_threshold::{UNIT_GRAINS, key_threshold};
 use bernstream_synopsis::machine::{CubeKernel, Loss};
 use bernstream_synopsis::price::Price;
 use bernstream_synopsis::told_caps::unit_bins;
-use bernstream_synopsis::{Adjacency, Basis, Sensitivity, sampler};
+use bernstream_synopsis::{
+    Adjacency, Basis, KeyBasis, KeyColumn, KeyStatistic, Sensitivity, sampler,
+};
 
 use super::file::Case;
 use super::release::{AXES, LABEL, LATE, Labelled, Release, carriers, domain, time};
@@ -1137,9 +1144,224 @@ fn tables_by_key() -> Found<Vec<Case>> {
             parts: Vec::new(),
         },
     )?;
-    Ok(vec![
+    let mut cases = vec![
         of_values, of_sums, of_caps, of_parts, running, of_squares, of_ranges, of_places,
+    ];
+    cases.extend(found_keys()?);
+    Ok(cases)
+}
+
+/// Row of a table of keys that nobody listed.
+struct FoundCount {
+    key: &'static str,
+    /// Grid units of the noise.
+    count: i32,
+    is_new: bool,
+    /// Whether a window before this one announced the key, and its number does not renew that.
+    is_old: bool,
+}
+
+impl FoundCount {
+    const fn new(key: &'static str, count: i32) -> Self {
+        FoundCount {
+            key,
+            count,
+            is_new: true,
+            is_old: false,
+        }
+    }
+
+    /// A key that was announced before.
+    const fn announced(key: &'static str, count: i32, is_old: bool) -> Self {
+        FoundCount {
+            key,
+            count,
+            is_new: false,
+            is_old,
+        }
+    }
+}
+
+/// Users of pages: numbers that are just above the threshold, far above it, and of announced keys also below it and below 0. Two of the
+/// names are none that a page or a spreadsheet should take for its own.
+const PAGES: [FoundCount; 7] = [
+    FoundCount::new("/", 2_031_616),
+    FoundCount::announced("/about", -3_277, true),
+    FoundCount::announced("/basket", 912_384, false),
+    FoundCount::new("/index.html?from=Lin\u{f3}pe", 179_201),
+    FoundCount::announced("/offers", 66_003, true),
+    FoundCount::new("/\u{202e}lmth.\u{1b}[2J<script>", 240_128),
+    FoundCount::new("=1+1", 187_500),
+];
+/// Errors of services.
+const ERRORS: [FoundCount; 4] = [
+    FoundCount::new("api/404", 84_641),
+    FoundCount::announced("api/500", 20_477, true),
+    FoundCount::announced("shop%2Fweb/404", 8_207_331, false),
+    FoundCount::new("shop%2Fweb/50%25", 101_370),
+];
+
+/// Counts of keys that nobody listed: users of pages, and errors of services, also in windows that have none to show.
+fn found_keys() -> Found<Vec<Case>> {
+    let pages = FoundTable {
+        counted: "users",
+        max_keys: MOST_KEYS,
+        most: 1000,
+        delta: "0.000000001",
+        overfull: None,
+        rows: &PAGES,
+    };
+    let rule = OverfullRule {
+        limit: 1_000_000,
+        soft_limit: 959_905,
+        is_overfull: false,
+    };
+    let errors = FoundTable {
+        counted: "records",
+        max_keys: 1,
+        // The table is full.
+        most: 4,
+        // The test whether there are too many keys takes 10^-12 of what the window pays.
+        delta: "0.000000000999",
+        overfull: Some(rule),
+        rows: &ERRORS,
+    };
+    let none = FoundTable { rows: &[], ..pages };
+    let too_many = FoundTable {
+        rows: &[],
+        overfull: Some(OverfullRule {
+            is_overfull: true,
+            ..rule
+        }),
+        ..errors
+    };
+    Ok(vec![
+        found_case("counts-found", &pages)?,
+        found_case("counts-found-columns", &errors)?,
+        found_case("counts-found-empty", &none)?,
+        found_case("counts-found-overfull", &too_many)?,
     ])
+}
+
+/// A table of keys that nobody listed.
+#[derive(Clone, Copy)]
+struct FoundTable {
+    counted: &'static str,
+    max_keys: u32,
+    most: u32,
+    /// That of the threshold.
+    delta: &'static str,
+    overfull: Option<OverfullRule>,
+    rows: &'static [FoundCount],
+}
+
+impl FoundTable {
+    fn is_of_users(&self) -> bool {
+        self.counted == "users"
+    }
+
+    /// The description of a listed table, changed to be that of this one.
+    fn describe(&self, name: &str, mut about: Description) -> Found<Description> {
+        const EPSILON: &str = "1";
+        let scale = u64::from(self.max_keys) * UNIT_GRAINS;
+        let delta: Delta = self.delta.parse()?;
+        let mut found = FoundKeys {
+            threshold: key_threshold(scale, self.max_keys, delta).ok_or("a threshold")?,
+            delta,
+            keep_seconds: 604_800,
+            most: self.most,
+            longest: 128,
+            overfull: self.overfull,
+            rows: Vec::new(),
+        };
+        let renewed = found.until(about.window.end);
+        for row in self.rows {
+            let days = Duration::from_secs(86_400) * 3;
+            found.rows.push(FoundRow {
+                is_new: row.is_new,
+                until: if row.is_old {
+                    renewed.minus(days)
+                } else {
+                    renewed
+                },
+            });
+        }
+        about.release = name.to_owned();
+        about.meaning = format!("{} of each page", self.counted);
+        if !self.is_of_users() {
+            about.key_columns = ["service", "code"].map(str::to_owned).to_vec();
+            about.meaning = "errors of each service and code".to_owned();
+            about.privacy.unit = UnitDescription::Record;
+        }
+        let of_one = match self.is_of_users() {
+            true => "All records of one passenger in one day",
+            false => "One record",
+        };
+        about.target = description::TargetDescription::Counts(KeyedCounts {
+            max_keys: self.max_keys,
+            max_records: (!self.is_of_users()).then_some(1),
+            per_user: None,
+            value: None,
+            quantiles: None,
+            parts: vec![PricePart {
+                of: self.counted.to_owned(),
+                part: 1.0,
+            }],
+        });
+        about.basis = Basis::Keys(KeyBasis {
+            keys: self.rows.iter().map(|row| row.key.to_owned()).collect(),
+            columns: vec![KeyColumn {
+                statistic: match self.is_of_users() {
+                    true => KeyStatistic::Users,
+                    false => KeyStatistic::Records,
+                },
+                unit: 1.0 / UNIT_GRAINS as f64,
+            }],
+            units: None,
+            found: Some(found),
+        });
+        about.noise.scale = scale as f64;
+        about.noise.grid = 1.0;
+        let band = Band::simulate(&about.shape(), about.noise.law, 1);
+        about.band = band.scaled_to_noise(&about.noise);
+        if let Some(sensitivity) = &mut about.sensitivity {
+            sensitivity.units = scale;
+            sensitivity.values = u64::from(self.max_keys);
+        }
+        about.privacy.definition = PrivacyDefinition::Approximate;
+        about.privacy.price = approximate(EPSILON, "0.000000001")?;
+        about.privacy.in_words = format!(
+            "{of_one} more or less changes the probability of what is published by no more than a price of {} allows.",
+            about.privacy.price
+        );
+        for block in &mut about.privacy.blocks {
+            block.spent = about.privacy.price;
+            block.total = about.privacy.price;
+        }
+        Ok(about)
+    }
+}
+
+fn found_case(name: &'static str, table: &FoundTable) -> Found<Case> {
+    let listed = by_key(
+        "listed",
+        NoiseDistribution::DiscreteLaplace,
+        pure("1")?,
+        &[NamedShare::new("users", CountedStatistic::Users, 1.0)],
+        KeyedCounts {
+            max_keys: MOST_KEYS,
+            max_records: None,
+            per_user: None,
+            value: None,
+            quantiles: None,
+            parts: Vec::new(),
+        },
+    )?;
+    let about = table.describe(name, listed.synopsis.description().clone())?;
+    let grid = 1.0 / UNIT_GRAINS as f64;
+    let values = table.rows.iter().map(|row| f64::from(row.count) * grid);
+    let synopsis = Synopsis::new(about, values.collect())?;
+    Ok(case(name, synopsis, &[1]))
 }
 
 /// The newest of 28 running sums of a table of one window, as a worker describes it: with the noise of their series.

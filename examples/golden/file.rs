@@ -344,7 +344,14 @@ fn rows_of_keys(case: &Case) -> Value {
     let mut rows = Vec::new();
     for row in table.rows() {
         let estimates: Vec<Value> = row.estimates.iter().map(written_estimate).collect();
-        rows.push(json!({ "key": row.key, "estimates": estimates }));
+        let mut entry = json!({ "key": row.key, "estimates": estimates });
+        if let Some(found) = row.found {
+            extend(
+                &mut entry,
+                json!({ "new": found.is_new, "until": found.until }),
+            );
+        }
+        rows.push(entry);
     }
     let mut top = Vec::new();
     for by in table.readings() {
@@ -365,6 +372,9 @@ fn rows_of_keys(case: &Case) -> Value {
     });
     if !table.key_columns().is_empty() {
         extend(&mut keys, sums_over_keys(&table));
+    }
+    if let Some(summary) = table.found_summary() {
+        keys["found"] = json!(summary);
     }
     if let Some(told) = case.synopsis.told_caps() {
         let mut units = Vec::new();

@@ -307,6 +307,7 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     ] {
         wrong.push(json!({ "why": why, "text": text }));
     }
+    wrong.extend(found_keys(&flat)?);
     for (why, text) in [
         ("nothing", ""),
         ("not JSON", "a synopsis"),
@@ -319,4 +320,212 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     wrong.push(json!({ "why": "cut short", "text": &good[..good.len() - 20] }));
     let lines: Vec<String> = wrong.iter().map(Value::to_string).collect();
     Ok(format!("[\n{}\n]\n", lines.join(",\n")))
+}
+
+/// Tables of keys that nobody listed, each with one error.
+fn found_keys(flat: &str) -> Result<Vec<Value>, Box<dyn Error>> {
+    let mut right: Value = serde_json::from_str(flat)?;
+    right["key"] = Value::Null;
+    right["domain"] = json!([]);
+    right["target"] =
+        json!({ "counts": { "max_keys": 1, "parts": [{ "of": "records", "part": 1.0 }] } });
+    right["noise"]["scale"] = json!(4096.0);
+    right["noise"]["grid"] = json!(1.0);
+    let price = json!({ "epsilon": "1", "delta": "0.000000001" });
+    right["privacy"]["definition"] = json!("epsilon-delta");
+    right["privacy"]["price"] = price.clone();
+    right["privacy"]["blocks"][0]["spent"] = price.clone();
+    right["privacy"]["blocks"][0]["total"] = price;
+    let renewed = "2013-01-03T05:00:00Z";
+    right["basis"] = json!({ "keys": {
+        "keys": ["a", "ab", "\u{f3}"],
+        "columns": [{ "statistic": "records", "unit": 1.0 / 4096.0 }],
+        "found": {
+            "threshold": 84277, "delta": "0.000000001", "keep_seconds": 86400, "most": 3, "longest": 2,
+            "overfull": { "limit": 1000, "soft_limit": 900, "is_overfull": false },
+            "rows": [
+                { "is_new": true, "until": renewed },
+                { "is_new": false, "until": "2013-01-01T06:00:00Z" },
+                { "is_new": false, "until": renewed },
+            ],
+        },
+    } });
+    right["values"] = json!([20.75, -1.5, 40.0]);
+    Synopsis::from_json(&right.to_string())?;
+    let found = "/basis/keys/found";
+    let mut wrong = Vec::new();
+    for (why, place, value) in [
+        (
+            "found keys that are not sorted",
+            "/basis/keys/keys",
+            json!(["ab", "a", "\u{f3}"]),
+        ),
+        (
+            "found keys that are sorted by other than their bytes",
+            "/basis/keys/keys",
+            json!(["a", "\u{f3}", "z"]),
+        ),
+        (
+            "a found key twice",
+            "/basis/keys/keys",
+            json!(["a", "a", "\u{f3}"]),
+        ),
+        (
+            "a found key without a letter",
+            "/basis/keys/keys",
+            json!(["", "a", "\u{f3}"]),
+        ),
+        (
+            "a found key that is too long",
+            "/basis/keys/keys",
+            json!(["a", "abc", "\u{f3}"]),
+        ),
+        (
+            "a found key that is too long in bytes",
+            "/basis/keys/keys",
+            json!(["a", "ab", "\u{20ac}"]),
+        ),
+        (
+            "more found keys than a table has",
+            &format!("{found}/most"),
+            json!(2),
+        ),
+        ("no found keys at most", &format!("{found}/most"), json!(0)),
+        (
+            "found keys above a lower threshold than their noise has",
+            &format!("{found}/threshold"),
+            json!(84275),
+        ),
+        (
+            "found keys above a higher threshold than their noise has",
+            &format!("{found}/threshold"),
+            json!(84279),
+        ),
+        (
+            "found keys with another delta than that of their threshold",
+            &format!("{found}/delta"),
+            json!("0.00000001"),
+        ),
+        (
+            "found keys without a delta",
+            &format!("{found}/delta"),
+            json!("0"),
+        ),
+        (
+            "found keys with other noise than that of their threshold",
+            "/noise/scale",
+            json!(4000.0),
+        ),
+        (
+            "found keys with noise on another grid",
+            "/noise/grid",
+            json!(2.0),
+        ),
+        (
+            "found keys with another cap than that of their threshold",
+            "/target/counts/max_keys",
+            json!(2),
+        ),
+        (
+            "found keys with Gaussian noise",
+            "/noise/law",
+            json!("discrete gaussian"),
+        ),
+        (
+            "found keys of another number",
+            "/basis/keys/columns/0/statistic",
+            json!("users"),
+        ),
+        (
+            "found keys in other units",
+            "/basis/keys/columns/0/unit",
+            json!(1.0),
+        ),
+        (
+            "a new key that is not above the threshold",
+            "/values/0",
+            json!(20.5),
+        ),
+        (
+            "a number of a found key that is not on the grid",
+            "/values/1",
+            json!(0.3),
+        ),
+        (
+            "a found key above the threshold that is not announced anew",
+            "/values/1",
+            json!(30.0),
+        ),
+        (
+            "a new key that is announced for another time",
+            &format!("{found}/rows/0/until"),
+            json!("2013-01-03T06:00:00Z"),
+        ),
+        (
+            "a key whose announcement is over",
+            &format!("{found}/rows/1/until"),
+            json!("2013-01-01T05:00:00Z"),
+        ),
+        (
+            "fewer rows than found keys",
+            &format!("{found}/rows"),
+            json!([{ "is_new": true, "until": renewed }]),
+        ),
+        (
+            "found keys, and nothing said of them",
+            &format!("{found}/rows"),
+            json!([]),
+        ),
+        (
+            "a row that does not say whether it is new",
+            &format!("{found}/rows/1/is_new"),
+            Value::Null,
+        ),
+        (
+            "an overfull window with keys",
+            &format!("{found}/overfull/is_overfull"),
+            json!(true),
+        ),
+        (
+            "limits of different keys that are not in order",
+            &format!("{found}/overfull/soft_limit"),
+            json!(1000),
+        ),
+        (
+            "found keys where only values are protected",
+            "/privacy/adjacency",
+            json!("replace_one"),
+        ),
+    ] {
+        let mut text = right.clone();
+        *text.pointer_mut(place).ok_or(place)? = value;
+        wrong.push(json!({ "why": why, "text": text.to_string() }));
+    }
+    let mut pure = right.clone();
+    pure["privacy"]["definition"] = json!("pure epsilon");
+    for place in [
+        "/privacy/price",
+        "/privacy/blocks/0/spent",
+        "/privacy/blocks/0/total",
+    ] {
+        *pure.pointer_mut(place).ok_or(place)? = json!("1");
+    }
+    wrong.push(json!({ "why": "found keys under pure epsilon", "text": pure.to_string() }));
+    let mut second = right.clone();
+    second["basis"]["keys"]["columns"] = json!([
+        { "statistic": "records", "unit": 1.0 / 4096.0 }, { "statistic": "sum", "unit": 1.0 },
+    ]);
+    second["target"]["counts"]["value"] = json!({ "column": "x", "min": 0.0, "max": 1.0 });
+    second["values"] = json!([20.75, -1.5, 40.0, 1.0, 1.0, 1.0]);
+    wrong.push(json!({ "why": "found keys with a second number", "text": second.to_string() }));
+    let mut told = right.clone();
+    told["basis"]["keys"]["units"] =
+        json!({ "bins": [{ "least": 1, "most": 1 }, { "least": 2, "most": 3 }], "unit": 1.0 });
+    told["values"] = json!([20.75, -1.5, 40.0, 1.0, 1.0]);
+    wrong.push(json!({ "why": "found keys that tell their caps", "text": told.to_string() }));
+    let mut columns = right;
+    columns["key_columns"] = json!(["service", "until"]);
+    columns["basis"]["keys"]["keys"] = json!(["/", "/a", "a/"]);
+    wrong.push(json!({ "why": "found keys with a column of the table's own name", "text": columns.to_string() }));
+    Ok(wrong)
 }

@@ -137,6 +137,19 @@ function checkShares(table, { columns, readings, rows }, tolerance, wide) {
   }
 }
 
+/** What is said of keys that nobody listed, and of those that are not there. */
+function checkFound(table, found, rows) {
+  assert.equal(table.isFound, found !== undefined);
+  if (!found) return assert.deepEqual([table.newKeys, table.threshold, table.absentBelow, table.isOverfull], [[], null, null, false]);
+  const { keys, new: fresh, threshold, absent_below: absentBelow, is_overfull: isOverfull } = found;
+  assert.deepEqual([table.keys.length, table.newKeys.length, table.threshold, table.absentBelow, table.isOverfull], [keys, fresh, threshold, absentBelow, isOverfull]);
+  for (const { key, new: isNew, until, estimates: [{ interval }] } of rows) {
+    assert.deepEqual([table.isNew(key), table.until(key)], [isNew, until], key);
+    // That of a new key is found by bisection and not by integration: to the last digits.
+    if (isNew) same(table.estimate(key, table.readings[0]).pointwise, interval, 1e-9, `interval of the new key ${key}`, interval[1] - interval[0]);
+  }
+}
+
 /** What a cap drops, and the numbers of units by their keys. */
 function checkCaps(table, caps, tolerance, wide) {
   if (!caps) return assert.deepEqual([table.dropped, table.units], [null, null]);
@@ -154,7 +167,7 @@ function checkCaps(table, caps, tolerance, wide) {
 }
 
 /** The rows of a table by key, and its largest keys by each reading. */
-function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, caps, tolerance, half_width_tolerance: wide }) {
+function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, caps, found, tolerance, half_width_tolerance: wide }) {
   const table = synopsis.keyTable();
   if (parts) assert.deepEqual(table.keys.map((key) => Object.values(table.parts(key))), parts);
   for (const { columns, readings, rows } of margins ?? []) {
@@ -186,6 +199,7 @@ function checkKeys(synopsis, { readings, rows, top, parts, margins, shares, caps
     }
   }
   checkCaps(table, caps, tolerance, wide);
+  checkFound(table, found, rows);
   for (const { by, count, keys, is_last_unclear: isLastUnclear } of top) {
     assert.deepEqual(table.top(count, by), { keys, isLastUnclear }, `the ${count} largest by ${by}`);
   }

@@ -15,6 +15,7 @@ from conftest import CLIENTS, GOLDEN, WRONG
 from functions import function
 
 from bernstream import Bounds, Estimate, Synopsis, SynopsisError
+from bernstream.fields import time
 
 
 def cases(part: str) -> list[Any]:
@@ -204,12 +205,33 @@ def _check_caps(table: Any, stated: Optional[dict[str, Any]], expected: dict[str
     _check_estimates(units, ["units", "dropped"], [[unit, unit["dropped"]] for unit in stated["units"]], "", expected)
 
 
+def _check_found(table: Any, expected: dict[str, Any]) -> None:
+    """What is said of keys that nobody listed, and of those that are not there."""
+    assert table.is_found == ("found" in expected)
+    if not table.is_found:
+        return
+    stated = expected["found"]
+    assert (len(table), len(table.new), table.is_overfull) == (stated["keys"], stated["new"], stated["is_overfull"])
+    assert (table.threshold, table.absent_below) == (stated["threshold"], stated["absent_below"])
+    for row, own in zip(table.rows(), expected["rows"]):
+        assert (row["new"], row["until"]) == (own["new"], time(own["until"]))
+        interval = own["estimates"][0]["interval"]
+        # That of a new key is found by bisection and not by integration: to the last digits.
+        width = interval[1] - interval[0]
+        found = [row[f"{table.readings[0]}_{end}"] for end in ("lower", "upper")]
+        assert not row["new"] or np.max(np.abs(np.subtract(found, interval))) <= 1e-9 * width, own
+
+
 @pytest.mark.parametrize("form", ["json", "arrow"])
 @pytest.mark.parametrize("case", cases("keys"))
 def test_tables_by_key_agree_with_rust(case: dict[str, Any], form: str) -> None:
     table, expected = read(case, form).key_table(), case["keys"]
     assert list(table.readings) == expected["readings"]
     assert list(table.keys) == [row["key"] for row in expected["rows"]]
+    _check_found(table, expected)
+    if not table.keys:
+        assert table.is_found and len(table.to_pandas()) == 0
+        return
     for i, reading in enumerate(table.readings):
         stated = [row["estimates"][i] for row in expected["rows"]]
         values = np.array([one["value"] for one in stated], dtype=float)

@@ -81,7 +81,7 @@ def test_a_collection_of_tables_has_rows_by_key_and_says_so() -> None:
 PARTS = json.loads((FOLDER / "counts-columns.json").read_text())
 
 
-def test_keys_of_several_columns_have_a_column_for_each_part() -> None:
+def test_keys_of_several_columns_have_a_column_for_each_part(tmp_path: Path) -> None:
     table = Synopsis.from_json(PARTS["synopsis"]).key_table()
     assert table.key_columns == ("carrier", "sold by")
     frame = table.to_pandas()
@@ -97,6 +97,9 @@ def test_keys_of_several_columns_have_a_column_for_each_part() -> None:
     assert message.column("carrier").to_pylist() == list(frame["carrier"])
     both = Collection([Synopsis.from_json(PARTS["synopsis"])]).to_pandas()
     assert list(both["carrier"]) == list(frame["carrier"])
+    assert parquet.append(Collection([Synopsis.from_json(PARTS["synopsis"])]), tmp_path) == 1
+    (path,) = tmp_path.rglob("*.parquet")
+    assert pq.read_table(path).column("carrier").to_pylist() == list(frame["carrier"])
 
 
 def test_margins_that_are_not_there_are_errors() -> None:

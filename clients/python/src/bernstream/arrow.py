@@ -13,6 +13,7 @@ from .description import check
 from .document import parse
 from .errors import SynopsisError
 from .forms import Keys
+from .found_keys import with_rows
 from .keys import parts_of_key, unpacked, with_keys
 
 Bytes = Union[bytes, bytearray, memoryview, Any]
@@ -85,11 +86,12 @@ def _key_table(document: dict[str, Any], table: Any, pa: Any) -> tuple[dict[str,
         raise SynopsisError("not a synopsis: its columns are not those of a table by key")
     if any(column.null_count for column in table.columns):
         raise SynopsisError("not a synopsis: a number or a key is missing")
-    document, told = unpacked(with_keys(document, table.column("key").to_pylist()))
+    document, told = unpacked(with_rows(with_keys(document, table.column("key").to_pylist()), table, pa))
     about = check(document)
     assert isinstance(about.basis, Keys)
     values = [(column.statistic, pa.float64(), False) for column in about.basis.columns]
-    _check_columns(table.schema, _expected(pa, values, about.key_columns), pa)
+    of_found = [] if about.basis.found is None else [("new", pa.bool_(), False), ("until", pa.timestamp("us", tz="UTC"), False)]
+    _check_columns(table.schema, _expected(pa, [*values, *of_found], about.key_columns), pa)
     each = [parts_of_key(key, about.key_columns) for key in about.basis.keys]
     for place, name in enumerate(about.key_columns):
         if table.column(name).to_pylist() != [parts[place] for parts in each]:

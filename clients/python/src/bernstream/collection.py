@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,6 +14,7 @@ import numpy as np
 from .arrays import Array
 from .errors import SynopsisError
 from .fields import time
+from .key_table import KeyTable
 from .synopsis import Synopsis, read
 from .topic import published
 
@@ -30,7 +32,8 @@ class Collection(Sequence[Synopsis]):
     Tables have a row per synopsis and point and the columns ``release``, ``key``, ``time`` (which names the window),
     ``window_start``, ``window_end``, one per axis (``at.value`` if it has the name of another column), ``value``, ``lower`` and
     ``upper``, the ends of the simultaneous band. Tables by key have a row per synopsis and key instead, and of each reading,
-    such as ``users``, also ``users_lower`` and ``users_upper``.
+    such as ``users``, also ``users_lower`` and ``users_upper``; those of found keys also ``new`` and ``until``, and no row of a
+    key in the windows that lack it.
     """
 
     def __init__(self, synopses: Sequence[Synopsis]) -> None:
@@ -186,7 +189,30 @@ class Collection(Sequence[Synopsis]):
             "time": [start_of(one) for one in each],
             "window_start": [one.window[0] for one in each],
             "window_end": [one.window[1] for one in each],
-            **{name: np.concatenate([of[name] for of in columns]) for name in columns[0] if name not in own},
+            **{name: _joined([of[name] for of in columns]) for name in columns[0] if name not in own},
+        }
+
+    def history(self, key: str) -> dict[str, Any]:
+        """One key of tables by key, window by window, by column: its readings with their intervals, NaN where a table lacks it.
+
+        That a found key is not in a table does not mean that nobody had it. Where it is missing it is not ``new``, and its
+        ``until`` is None.
+        """
+        if self._of_one_form().kind != _COUNTS:
+            raise SynopsisError("history() is for tables by key, and these are functions: use to_pandas() or to_polars()")
+        if len(self.releases) > 1:
+            raise SynopsisError(f"history() is for one release: choose one of {self.releases} with sel(release=...)")
+        tables = [one.key_table() for one in self._all]
+        rows = [_row_of(table, key) for table in tables]
+        if not any(rows):
+            raise SynopsisError(f"there is no key {key!r} in these tables")
+        absent = {"new": False, "until": None}
+        found = {name: [row.get(name, absent.get(name, math.nan)) for row in rows] for name in next(filter(None, rows))}
+        return {
+            "time": [start_of(one) for one in self._all],
+            "window_start": [one.window[0] for one in self._all],
+            "window_end": [one.window[1] for one in self._all],
+            **{name: of if name == "until" else np.array(of) for name, of in found.items()},
         }
 
     @staticmethod
@@ -250,11 +276,25 @@ def _form(one: Synopsis) -> tuple[Any, ...]:
     if one.kind != _COUNTS:
         return one.axes
     table = one.key_table()
-    return table.key_columns, table.readings
+    return table.key_columns, table.readings, table.is_found
 
 
 def _sequence(one: Synopsis) -> int:
     return int(one.meta["ledger"]["sequence"])
+
+
+def _row_of(table: KeyTable, key: str) -> dict[str, Any]:
+    """The readings of one key by column, with their intervals and what is said of a found key; nothing where it is missing."""
+    if key not in table.keys:
+        return {}
+    row = table.keys.index(key)
+    own = ("key", *table.key_columns)
+    return {name: of[row] for name, of in table.columns().items() if name not in own}
+
+
+def _joined(parts: list[Any]) -> Any:
+    """A column of several tables: times stay a list."""
+    return [each for part in parts for each in part] if isinstance(parts[0], list) else np.concatenate(parts)
 
 
 def _time(when: When) -> datetime:

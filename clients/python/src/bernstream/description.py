@@ -16,6 +16,7 @@ from .bernstein import MAX_DEGREE, MAX_ORDER
 from .errors import SynopsisError
 from .fields import Fields
 from .forms import SPLINES, Affine, Basis, Cells, Kernels, Keys, Lattice, Moments, Tables
+from .found_keys import check_found
 from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
 from .keys import INDEPENDENT, Counted, counted_of, key_columns_of, keys_of
 from .label import MOST_CLASSES, Label, label_of
@@ -127,6 +128,8 @@ def check(document: Mapping[str, Any]) -> Description:
     drawn = _noise(fields.object("noise"))
     if isinstance(basis, Keys) and (key is not None or drawn.law not in INDEPENDENT):
         raise SynopsisError("not a synopsis: a table by key is of all keys, with independent noise")
+    if isinstance(basis, Keys) and basis.found is not None and counted is not None:
+        check_found(fields, basis.found, {column.statistic: column.unit for column in basis.columns}, counted.max_keys)
     return Description(
         axes=axes,
         basis=basis,

@@ -57,3 +57,8 @@ def ticks(low: float, high: float, most: int) -> Sequence[float]:
     step = next(power * of for of in (1.0, 2.0, 5.0, 10.0) if power * of >= least * (1.0 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{one * step:.12g}") for one in np.arange(first, last + 1)]
+
+
+def nearly(number: float) -> str:
+    """A number that is no more than about itself: whole from ten on."""
+    return f"{number:.{0 if number >= 10.0 else 1}f}"

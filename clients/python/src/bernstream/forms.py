@@ -9,6 +9,7 @@ from typing import Optional, Union
 import numpy as np
 
 from .arrays import Array
+from .found_keys import FoundKeys
 from .kernels import Gaussian, Kernel
 
 
@@ -141,6 +142,8 @@ class Keys:
     columns: tuple[KeyColumn, ...]
     #: What follows the columns; None where caps are not told.
     told: Optional[ToldUnits] = None
+    #: How the keys were found; None where they are listed.
+    found: Optional[FoundKeys] = None
 
     @property
     def table(self) -> int:

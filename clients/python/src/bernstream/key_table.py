@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Optional
 
@@ -15,16 +16,16 @@ from .arrays import Array, Bounds
 from .cell_readings import Estimate
 from .description import Description
 from .errors import SynopsisError
+from .figures import nearly
 from .forms import Keys
-from .keys import parts_of_key
+from .found_law import FoundLaw
+from .keys import first_keys, parts_of_key
 from .ranks import quantile
 from .sums import ratio
 from .told_caps import dropped_share
 
 #: Most keys of a margin whose noise has the exact law of their sum: more keys are as wide as the law of so many, or less.
 _EXACT_TERMS = 64
-#: Most keys that an error lists.
-_LISTED_KEYS = 5
 #: Readings that are ratios of noisy numbers, or the root of one.
 _MOMENTS = ("mean", "variance", "deviation")
 
@@ -50,7 +51,8 @@ class KeyTable:
     """Users, records, sums, means, variances and quantiles of each key, each with its own 95 % interval; all cost no privacy.
 
     Intervals cover the noise, and not :attr:`left_out`: how much that is no row tells. Bounds of NaN
-    are unknown, of a mean or a variance of what may be no records: then its value says nothing.
+    are unknown, of a mean or a variance of what may be no records: then its value says nothing. Where keys were found,
+    :attr:`is_found`, a key that is not here had fewer than about :attr:`absent_below` users or records.
 
     >>> from bernstream import example
     >>> table = example("keys").key_table()
@@ -68,7 +70,7 @@ class KeyTable:
         if not isinstance(about.basis, Keys) or about.counted is None:
             raise SynopsisError(f"it holds a {about.kind}, and no table by key: only those with the target 'counts' do")
         self._law, self._scale, self._keys = about.noise.law, about.noise.scale, about.basis.keys
-        self._counted, self._key_columns = about.counted, about.key_columns
+        self._counted, self._key_columns, self._found_keys = about.counted, about.key_columns, about.basis.found
         self._capped = "each window that is added up" if about.is_running_sum else "a window"
         self._range = (0.0, 1.0) if about.counted.value is None else about.counted.value
         columns = about.basis.columns
@@ -103,6 +105,43 @@ class KeyTable:
         The deviation is the standard deviation. Of quantiles these are ``p50``, .. and ``values``.
         """
         return tuple(self._estimates)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its keys are those that were found, and nobody listed them."""
+        return self._found_keys is not None
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The keys that were found in this window. Their counts are near the threshold, or above it, by selection."""
+        rule = self._found_keys
+        return () if rule is None else tuple(key for key, is_new in zip(self._keys, rule.new) if is_new)
+
+    @property
+    def until(self) -> Mapping[str, datetime]:
+        """Of each found key until when it is published: in every window that begins before, whatever its count is."""
+        return {} if self._found_keys is None else dict(zip(self._keys, self._found_keys.until))
+
+    @property
+    def threshold(self) -> Optional[float]:
+        """A key of so many users or records is found with about even odds; None where keys are listed."""
+        return None if self._found_keys is None else self._found_keys.threshold * next(iter(self._units.values()))
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether there were too many different keys to look for new ones; then the table is empty."""
+        return self._found_keys is not None and self._found_keys.is_overfull
+
+    @property
+    def absent_below(self) -> Optional[float]:
+        """A key that is not in the table had fewer than about so many users or records; None where nobody looked for new ones.
+
+        That is the threshold, or of a full table its least count where that is larger. Also None where keys are listed.
+        """
+        if self._found_keys is None or self.threshold is None or self.is_overfull:
+            return None
+        least = next(iter(self._columns.values())).min() if len(self) >= self._found_keys.most else 0.0
+        return max(float(least), self.threshold)
 
     @property
     def left_out(self) -> str:
@@ -147,15 +186,12 @@ class KeyTable:
     def __getitem__(self, key: str) -> Mapping[str, Estimate]:
         """The readings of one key."""
         if key not in self._keys:
-            raise SynopsisError(f"there is no key {key!r} in this table: it has {self._first_keys()}")
+            below = ""
+            if self.absent_below is not None:
+                below = f"; a key that is not there had fewer than about {nearly(self.absent_below)} {self.readings[0]}"
+            raise SynopsisError(f"there is no key {key!r} in this table: it has {first_keys(self._keys)}{below}")
         row = self._keys.index(key)
         return _Row({reading: self._in_row(reading, row) for reading in self.readings})
-
-    def _first_keys(self) -> str:
-        """A few keys, and how many more there are, in words."""
-        first = ", ".join(repr(key) for key in self._keys[:_LISTED_KEYS])
-        more = len(self) - _LISTED_KEYS
-        return f"{first} and {more} more" if more > 0 else first
 
     def column(self, reading: str) -> Estimate:
         """One reading of all keys, as arrays."""
@@ -166,19 +202,23 @@ class KeyTable:
     def columns(self) -> dict[str, Any]:
         """The table by column: ``key``, and of each reading, such as ``users``, also ``users_lower`` and ``users_upper``.
 
-        A key of several columns also has each part, in a column of that name.
+        A key of several columns also has each part, in a column of that name. Found keys have ``new`` and ``until`` at the end.
         """
         found: dict[str, Any] = {"key": list(self._keys), **self._part_columns(self._keys)}
         for reading, estimate in self._estimates.items():
             found.update(_columns_of(reading, estimate))
+        if self._found_keys is not None:
+            found.update(new=np.array(self._found_keys.new, dtype=bool), until=list(self._found_keys.until))
         return found
 
     def margin(self, *columns: str) -> dict[str, Any]:
         """Sums over all keys with the same parts in these columns, by column; over all keys where there are none.
 
         ``keys`` is the number of keys that are summed. A mean and a variance are those of all their records. Users do not add
-        up, as a user may be in several keys. Each interval is 95 % for itself.
+        up, as a user may be in several keys. Each interval is 95 % for itself. Found keys have none:
+        others are missing in the table.
         """
+        self._is_of_all_keys()
         readings = [reading for reading in self.readings if reading in ("records", "sum", *_MOMENTS)]
         if not readings:
             raise SynopsisError("users and quantiles do not add up: a user may be in several keys")
@@ -194,8 +234,10 @@ class KeyTable:
     def shares(self, *columns: str) -> dict[str, Any]:
         """The share of each key in all keys with its parts in these columns, in all where there are none; by column.
 
-        Of records, and of sums of values none of which is below 0. Intervals are Fieller's, 95 %; NaN is unknown.
+        Of records, and of sums of values none of which is below 0. Intervals are Fieller's, 95 %; NaN is unknown. Found keys
+        have none.
         """
+        self._is_of_all_keys()
         has_least = [bounds[0] >= 0.0 for bounds in (self._counted.value, self._counted.per_user) if bounds is not None]
         readings = [r for r in self.readings if r == "records" or (r == "sum" and any(has_least))]
         if not readings:
@@ -309,9 +351,16 @@ class KeyTable:
         is_last_unclear = count < len(order) and not self._is_larger(by, int(order[count - 1]), int(order[count]))
         return TopKeys(tuple(self._keys[row] for row in order[:count]), is_last_unclear)
 
+    def _is_of_all_keys(self) -> None:
+        if self.is_found:
+            raise SynopsisError("nobody listed its keys: those that were not found are missing in it, and would be in a sum")
+
     def _is_larger(self, reading: str, one: int, other: int) -> bool:
         """Whether the noise does not explain that one row has more than another."""
         value, interval, _ = self._estimates[reading]
+        if self._found_keys is not None and (self._found_keys.new[one] or self._found_keys.new[other]):
+            # The noise of a new key is not symmetric.
+            return bool(interval.lower[one] > interval.upper[other])
         if reading in _MOMENTS or (self._counted.quantiles is not None and reading != "values"):
             return bool(interval.lower[one] > interval.upper[other])
         if reading == "values":
@@ -355,7 +404,12 @@ class KeyTable:
         own = self._columns.get(reading)
         value = np.array(self._of_places(reading)) @ self._records() if own is None else own
         half_width = self._half_width(self._weights(reading))
-        return Estimate(value, Bounds(value - half_width, value + half_width))
+        lower, upper = value - half_width, value + half_width
+        if self._found_keys is not None and any(self._found_keys.new):
+            unit, new = self._units[reading], np.array(self._found_keys.new)
+            law = FoundLaw(self._scale, self._found_keys.threshold, unit)
+            lower[new], upper[new] = law.intervals(value[new])
+        return Estimate(value, Bounds(lower, upper))
 
     def _moment(self, reading: str, records: Array, factor: float) -> Estimate:
         """A mean or a variance; ``factor`` is the half-width of each of the records."""
@@ -372,7 +426,8 @@ class KeyTable:
         return Estimate(float(value[row]), Bounds(float(lower[row]), float(upper[row])))
 
     def __repr__(self) -> str:
-        return f"<KeyTable of {', '.join(self.readings)} of {len(self)} keys>"
+        kind = "found keys" if self.is_found else "keys"
+        return f"<KeyTable of {', '.join(self.readings)} of {len(self)} {kind}>"
 
 
 def _mapped(found: Estimate, scale: Callable[[Array], Array]) -> Estimate:

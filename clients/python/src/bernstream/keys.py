@@ -14,6 +14,7 @@ from .arrays import Array
 from .errors import SynopsisError
 from .fields import Fields
 from .forms import KeyColumn, Keys, ToldUnits
+from .found_keys import FOUND_COLUMNS, found_of
 from .ranks import MOST_PLACES, Quantiles, RankGrid, quantile_name
 
 #: What a column tells of a key, beside counts of ranges.
@@ -54,8 +55,9 @@ class Counted:
 
 def keys_of(form: Fields) -> Keys:
     """The rows and columns of a basis ``keys``."""
-    names = tuple(form.list("keys"))
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+    is_found = form.found.get("found") is not None
+    names = tuple(form.list("keys") if "keys" in form.found or not is_found else ())
+    if not (names or is_found) or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise form.wrong("keys", "are not one or more different texts")
     columns = tuple(_column(Fields(column, f"{form.place}columns.")) for column in form.list("columns"))
     units = {column.statistic: column.unit for column in columns}
@@ -64,7 +66,10 @@ def keys_of(form: Fields) -> Keys:
     are_alike = units.get("low") == units.get("high") == units.get("middle", units.get("low"))
     if not are_alike or ("low" in units and not units.keys().isdisjoint(("records", "sum"))):
         raise form.wrong("columns", "do not belong together")
-    return Keys(names, columns, _told(form, len(names)))
+    found = found_of(form, names)
+    if found is not None and form.found.get("units") is not None:
+        raise form.wrong("units", "are for listed keys")
+    return Keys(names, columns, _told(form, len(names)), found)
 
 
 def _told(form: Fields, keys: int) -> Optional[ToldUnits]:
@@ -90,6 +95,8 @@ def key_columns_of(document: Fields, basis: object) -> tuple[str, ...]:
     are_names = all(isinstance(column, str) and _is_part_name(column) for column in columns)
     if not (are_names and 2 <= len(columns) <= MOST_PARTS and len(set(columns)) == len(columns)):
         raise document.wrong("key_columns", "are not two or three different names")
+    if isinstance(basis, Keys) and basis.found is not None and not set(FOUND_COLUMNS).isdisjoint(columns):
+        raise document.wrong("key_columns", "are columns of the table")
     own = document.found.get("key")
     keys = basis.keys if isinstance(basis, Keys) else () if own is None else (own,)
     for key in keys:
@@ -104,6 +111,12 @@ def _is_part_name(column: str) -> bool:
             column = column[: -len(end)]
             break
     return column not in ("", *_OWN_COLUMNS) and not _OWN_NAMES.match(column)
+
+
+def first_keys(keys: Sequence[str], most: int = 5) -> str:
+    """A few keys, and how many more there are, in words."""
+    first = ", ".join(repr(key) for key in keys[:most]) or "none"
+    return f"{first} and {len(keys) - most} more" if len(keys) > most else first
 
 
 def parts_of_key(key: str, columns: Sequence[str]) -> tuple[str, ...]:

@@ -36,8 +36,12 @@ def append(synopses: Collection, folder: Union[str, os.PathLike[str]], points: O
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         columns: dict[str, Any] = Collection([one]).columns(points)
+        time = pa.timestamp("us", tz="UTC")
         kinds = dict.fromkeys(("release", "key"), pa.string())
-        kinds.update(dict.fromkeys(("time", "window_start", "window_end"), pa.timestamp("us", tz="UTC")))
+        kinds.update(dict.fromkeys(("time", "window_start", "window_end"), time))
+        if one.kind == "counts":
+            kinds.update(dict.fromkeys(one.key_table().key_columns, pa.string()))
+            kinds.update(new=pa.bool_(), until=time)
         table = pa.table({name: pa.array(of, kinds.get(name, pa.float64())) for name, of in columns.items()})
         # A name that no reader takes for a file of rows, until it is whole.
         unfinished = path.with_suffix(f".{os.getpid()}.unfinished")

@@ -15,6 +15,8 @@ from .arrays import Array, Bounds, Numbers
 from .description import Axis, check
 from .document import freeze, parse
 from .errors import SynopsisError
+from .forms import Keys
+from .found_keys import check_numbers
 from .key_table import KeyTable
 from .readings import By
 
@@ -40,6 +42,8 @@ class Released:
             raise SynopsisError(f"not a synopsis: it has {found} values, its description asks for {expected}")
         if not np.all(np.isfinite(self._values)):
             raise SynopsisError("not a synopsis: a lattice value is not a number")
+        if isinstance(basis := self._about.basis, Keys) and basis.found is not None:
+            check_numbers(basis.found, self._values, self._about.window[1])
         self._values.flags.writeable = False
         self._by = self._about.order if by is None else readings.proper(by)
 

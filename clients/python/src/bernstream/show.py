@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from .arrays import Bounds
 from .cell_readings import Estimate
-from .figures import give_or_take, ticks
+from .figures import give_or_take, nearly, ticks
 from .names import Names, several
 from .released import Released
 
@@ -18,13 +19,16 @@ _WIDTH, _HEIGHT, _POINTS = 480, 200, 161
 _LEFT, _BELOW = 56, 36
 #: The most keys that a notebook shows.
 _ROWS = 10
+#: Control, format and bidirectional characters, those of no meaning, and separators of lines.
+_SHAPELESS = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
 
 
 def line(synopsis: Released) -> str:
     meta = synopsis.meta
     key = f", key {synopsis.key}" if synopsis.key is not None else ""
     if synopsis.kind == "counts":
-        by = f"{len(synopsis.key_table())} keys"
+        table = synopsis.key_table()
+        by = f"{len(table)} {'found keys' if table.is_found else 'keys'}"
     else:
         by = f"order {synopsis.reading}" if isinstance(synopsis.reading, int) else f"by {synopsis.reading}"
     window = f"{meta['window']['start']} to {meta['window']['end']}"
@@ -38,6 +42,7 @@ def html(synopsis: Released) -> str:
         "window": f"{meta['window']['start']} to {meta['window']['end']}",
         "domain": ", ".join(f"{axis_title(synopsis, i)} {a.min:g} to {a.max:g}" for i, a in enumerate(synopsis.axes)),
         "left out": synopsis.key_table().left_out if synopsis.kind == "counts" else "",
+        "not here": _not_here(synopsis),
         "price": f"{synopsis.price} a {synopsis.unit}",
     }
     if synopsis.recommended not in (meta["order"], synopsis.reading):
@@ -90,9 +95,33 @@ def _keys(synopsis: Released) -> str:
         return ""
     table = synopsis.key_table()
     heads = "".join(f"<th>{name}</th>" for name in ("key", *table.readings))
-    lines = "".join(f"<tr><td>{markup.escape(key)}</td>{_cells(table[key])}</tr>" for key in table.top(_ROWS).keys)
+    new = frozenset(table.new)
+    lines = "".join(
+        f"<tr><td>{markup.escape(visible(key))}{' (new)' if key in new else ''}</td>{_cells(table[key])}</tr>"
+        for key in table.top(_ROWS).keys
+    )
     more = f"<div>and {len(table) - _ROWS} keys more</div>" if len(table) > _ROWS else ""
     return f"<table><tr>{heads}</tr>{lines}</table>{more}"
+
+
+def _not_here(synopsis: Released) -> str:
+    """What it means that a key is not among those that were found."""
+    if synopsis.kind != "counts" or not (table := synopsis.key_table()).is_found:
+        return ""
+    if table.is_overfull:
+        return "all keys: there were too many different ones to look for new ones"
+    return (
+        "" if table.absent_below is None else f"keys that had fewer than about {nearly(table.absent_below)} {table.readings[0]}"
+    )
+
+
+def visible(text: str) -> str:
+    """A key with escapes for what has no shape of its own, or changes that of others, as on the command line."""
+    return "".join(_escape(one) if unicodedata.category(one) in _SHAPELESS or one == "\\" else one for one in text)
+
+
+def _escape(one: str) -> str:
+    return {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}.get(one, f"\\u{{{ord(one):x}}}")
 
 
 def _cells(row: Mapping[str, Estimate]) -> str:

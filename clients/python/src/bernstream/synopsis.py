@@ -175,9 +175,11 @@ class Synopsis(Released, CellReadings):
     def sample(self, n: int, rng: Union[int, np.random.Generator, None] = None) -> list[Synopsis]:
         """``n`` plausible synopses: the values minus simulated noise from the known distribution.
 
-        They show how much of a curve may be noise; they are not more data, and have no valid band.
+        They show how much of a curve may be noise; they are not more data, and have no valid band. Found keys have none.
         """
         about, count = self._about, len(self._values)
+        if isinstance(about.basis, Keys) and about.basis.found is not None:
+            raise SynopsisError("its keys were found by their noise: other noise would have found others")
         drawn = about.noise.scale * noise.draw(about.noise.law, count, n, np.random.default_rng(rng))
         if isinstance(about.basis, Kernels):
             # The noise is on the coordinates in Newton's basis.

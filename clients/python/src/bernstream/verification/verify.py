@@ -13,12 +13,14 @@ from typing import Any, Optional, Union
 from ..description import check as checked
 from ..document import thaw
 from ..errors import SynopsisError
+from ..found_keys import FoundKeys
 from ..synopsis import Synopsis, read
 from . import sensitivity
 from .composition import Books, check_blocks, check_implied, check_overlaps, panes_of_a_unit
 from .cost import NORMS, Noise, advanced, gaussian_curve, shortfall
 from .declared import Declared, Fresh
 from .export import Export
+from .found_tables import FoundTables, check_rule, rule_of, selection_price
 from .prices import Price, price, rho_of_pure, show
 from .report import Findings, Report
 from .witness import Witness
@@ -49,6 +51,7 @@ def verify(
         raise SynopsisError("a witness is compared with the export of a ledger: give that too")
     found = Findings()
     books: dict[str, Books] = {}
+    lists: dict[tuple[str, str], FoundTables] = {}
     export = None if ledger is None else Export.read(Path(ledger), found)
     count = 0
     for place, synopsis, digest in _each(published, found):
@@ -62,6 +65,8 @@ def verify(
             # Two ledgers may follow each other on one output.
             book = books.setdefault(entry["id"], Books(document["pipeline"], entry["id"]))
             book.add(document, content, f"{where}, row {entry['sequence']}", found)
+            if rule_of(about := checked(document)) is not None:
+                lists.setdefault((entry["id"], where), FoundTables(where)).add(about, document, synopsis.values)
             if export is not None:
                 export.match(document, digest, found)
         except SynopsisError as error:
@@ -73,6 +78,8 @@ def verify(
     for book in books.values():
         book.close(found)
     check_overlaps(books.values(), found)
+    for tables in lists.values():
+        tables.close(found)
     if export is not None:
         export.witnessed(witness, found)
         export.close(found)
@@ -119,12 +126,17 @@ def _one(document: Mapping[str, Any], synopsis: Synopsis, where: str, found: Fin
     privacy = document["privacy"]
     check_blocks(document, where, found)
     check_implied(privacy, where, found)
+    check_rule(about, document, price(privacy["price"]), where, found)
     if "sensitivity" not in document:
         found.believe(
             f"{where}: its sensitivity and the scale of its noise, which a synopsis of an older program does not derive"
         )
         return
-    declared, noise = Declared.read(document, len(synopsis.values)), document["noise"]
+    rule, count = rule_of(about), len(synopsis.values)
+    if rule is not None and about.counted is not None:
+        # The keys of a window are as many as it has, and a unit changes no more than it may have.
+        count = min(count, about.counted.max_keys)
+    declared, noise = Declared.read(document, count), document["noise"]
     if declared.norm != NORMS[noise["law"]]:
         found.wrong(f"{where}: {noise['law']} noise hides a change in the {NORMS[noise['law']]}, not in the {declared.norm}")
         return
@@ -149,16 +161,25 @@ def _one(document: Mapping[str, Any], synopsis: Synopsis, where: str, found: Fin
         )
     elif fresh is not None:
         found.believe(f"{where}: in how many draws each window of its sums is, {fresh.nodes}")
-    _scale(document, drawn, fresh, where, found)
+    _scale(document, drawn, fresh, rule, where, found)
 
 
-def _scale(document: Mapping[str, Any], drawn: Noise, fresh: Optional[Fresh], where: str, found: Findings) -> None:
+def _scale(
+    document: Mapping[str, Any],
+    drawn: Noise,
+    fresh: Optional[Fresh],
+    rule: Optional[FoundKeys],
+    where: str,
+    found: Findings,
+) -> None:
     privacy = document["privacy"]
     paid = price(privacy["price"])
     if set(paid) == {"slots"}:
         _planned(privacy, drawn, where, found)
         return
     own = _without_choices(paid, document.get("choices", ()))
+    if rule is not None and set(own) == {"epsilon", "delta"}:
+        own = selection_price(own, rule)
     panes = 1
     if fresh is not None and fresh.nodes != 1:
         # Each pane is in several draws, or in all that follow: a unit in several panes moves one draw by all of its changes.
@@ -169,7 +190,8 @@ def _scale(document: Mapping[str, Any], drawn: Noise, fresh: Optional[Fresh], wh
     each = {part: amount / draws for part, amount in own.items()}
     together = replace(drawn, change=drawn.change * panes)
     why = shortfall(together, {part: amount * panes for part, amount in each.items()})
-    if why and _is_paper(document, drawn) and advanced(drawn, float(own["delta"])) <= float(own["epsilon"]) * (1.0 + 1e-9):
+    is_paper = rule is None and _is_paper(document, drawn)
+    if why and is_paper and advanced(drawn, float(own["delta"])) <= float(own["epsilon"]) * (1.0 + 1e-9):
         why = ""
     if why:
         users = f" for a user in {panes} windows" if panes > 1 else ""
