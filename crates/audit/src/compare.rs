@@ -12,6 +12,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::found_names::FoundKeyRelease;
+use super::found_tables::{AnnouncedLists, FoundTable, KeyChanges, TableComparison};
 use super::observed::{Evaluation, PublishedBytes, ReplayObservations};
 use super::pair::NeighbouringPair;
 use super::shift::{distance_of, norm_of_changes, two_largest, value_changes};
@@ -19,6 +21,7 @@ use super::subject::AuditSubject;
 use bernstream_synopsis::Norm;
 use bernstream_synopsis::Synopsis;
 use bernstream_synopsis::description::{Description, PanesKind};
+use bernstream_synopsis::key_threshold::UNIT_GRAINS;
 use bernstream_worker::pipeline::{PlannedRelease, ReleaseVariant};
 
 /// A part of a release that is compared.
@@ -30,6 +33,8 @@ pub enum ComparedPart {
     Counts,
     /// The scores that an order is chosen from, in this variant.
     Scores { variant: usize },
+    /// The number of different keys, where nobody listed them and there may be too many.
+    DifferentKeys,
 }
 
 /// The distance that one window of a release moved, all keys together, in the norm of its noise, and the distance that it may.
@@ -50,6 +55,9 @@ pub struct ReplayDifference {
     pub beyond: Vec<String>,
     /// Differences that it allows.
     pub shifts: Vec<ReleaseShift>,
+    /// Tables of keys that nobody listed, and those of them whose rows could not be compared: other keys in one stream are other noise.
+    pub found_tables: usize,
+    pub uncompared_tables: usize,
 }
 
 /// The largest shift of a part, and the pair that it was found with.
@@ -76,11 +84,16 @@ pub struct PairsReport {
     /// Releases that moved further than declared, each with the name of its pair.
     pub beyond: Vec<(String, String)>,
     pub largest: BTreeMap<(usize, ComparedPart), LargestShift>,
+    /// Pairs of tables of keys that nobody listed, and those of them whose rows could not be compared.
+    pub found_tables: usize,
+    pub uncompared_tables: usize,
 }
 
 impl PairsReport {
     pub fn add_pair(&mut self, pair: &NeighbouringPair, difference: ReplayDifference) {
         self.pairs += 1;
+        self.found_tables += difference.found_tables;
+        self.uncompared_tables += difference.uncompared_tables;
         let name = &pair.name;
         for violation in difference.violations {
             self.violations.push((name.clone(), violation));
@@ -103,6 +116,8 @@ impl PairsReport {
     /// Adds what other pairs of the same subject came to.
     pub fn merge_report(&mut self, other: PairsReport) {
         self.pairs += other.pairs;
+        self.found_tables += other.found_tables;
+        self.uncompared_tables += other.uncompared_tables;
         self.violations.extend(other.violations);
         self.beyond.extend(other.beyond);
         for (place, largest) in other.largest {
@@ -162,7 +177,7 @@ pub fn compare_replays(
         .skip(1)
         .map(|window| window.evaluations)
         .chain([with.evaluations.len()]);
-    let mut past = EarlierShifts::default();
+    let mut past = EarlierWindows::default();
     for ((window, other), end) in with.windows.iter().zip(&without.windows).zip(ends) {
         difference.require_equal("the metrics before a draw", &window.metrics, &other.metrics);
         difference.require_equal(
@@ -178,6 +193,13 @@ pub fn compare_replays(
         }
     }
     difference
+}
+
+/// A release whose keys nobody listed, in one window of two streams.
+struct FoundEvaluation<'a> {
+    release: &'a PlannedRelease,
+    evaluations: [&'a Evaluation; 2],
+    synopses: [&'a Synopsis; 2],
 }
 
 /// One evaluation and the message that it led to.
@@ -203,6 +225,13 @@ fn evaluations_of<'a>(all: &[ReleasedMessage<'a>], release: usize) -> Vec<&'a Ev
     evaluations
         .filter(|evaluation| evaluation.release == release)
         .collect()
+}
+
+/// What earlier windows leave for the comparison of later ones.
+#[derive(Default)]
+struct EarlierWindows {
+    shifts: EarlierShifts,
+    announced: AnnouncedLists,
 }
 
 /// The changes of earlier windows, for sums over several of them, by release and key.
@@ -234,7 +263,7 @@ impl ReplayDifference {
         pair: &NeighbouringPair,
         with: &[ReleasedMessage<'_>],
         without: &[ReleasedMessage<'_>],
-        past: &mut EarlierShifts,
+        past: &mut EarlierWindows,
     ) -> bool {
         let mut is_chosen_alike = true;
         for (place, release) in subject.plan.releases.iter().enumerate() {
@@ -264,6 +293,16 @@ impl ReplayDifference {
                     .push("a message cannot be read again".to_owned());
                 continue;
             };
+            if evaluation.found.is_some() || other.found.is_some() {
+                let tables = FoundEvaluation {
+                    release,
+                    evaluations: [evaluation, other],
+                    synopses: [&one, &two],
+                };
+                let lists = &mut past.announced;
+                is_chosen_alike &= self.compare_found_keys(pair, subject, &tables, lists);
+                continue;
+            }
             let moved = release_shift(evaluation, other);
             if moved.iter().any(|shift| *shift != 0)
                 && !is_charged(pair, subject, one.description())
@@ -293,10 +332,81 @@ impl ReplayDifference {
                 one.description(),
                 two.description(),
             );
-            let expected = past.expected_shift(evaluation.release, &moved, one.description());
+            let expected =
+                past.shifts
+                    .expected_shift(evaluation.release, &moved, one.description());
             self.compare_published(release, evaluation.variant, &expected, &one, &two);
         }
         is_chosen_alike
+    }
+
+    /// Compares the tables of keys that nobody listed; returns whether the same random numbers were the same noise.
+    fn compare_found_keys(
+        &mut self,
+        pair: &NeighbouringPair,
+        subject: &AuditSubject<'_>,
+        tables: &FoundEvaluation<'_>,
+        lists: &mut AnnouncedLists,
+    ) -> bool {
+        let FoundEvaluation {
+            release,
+            evaluations: [with, without],
+            synopses: [one, two],
+        } = tables;
+        let place = with.release;
+        let window = one.description().window;
+        let [announced, other_announced] = lists.announced_at(place, window.start);
+        let with = with.found.as_ref();
+        let with = with.and_then(|totals| FoundTable::new(totals, &announced, one));
+        let without = without.found.as_ref();
+        let without = without.and_then(|totals| FoundTable::new(totals, &other_announced, two));
+        let (Some(with), Some(without)) = (with, without) else {
+            self.violations
+                .push("a table does not say how its keys were found".to_owned());
+            return false;
+        };
+        let changes = KeyChanges::between(&with, &without);
+        let name = &release.description().release;
+        self.record_shift(
+            release,
+            ReleaseShift {
+                release: place,
+                part: ComparedPart::Values { variant: 0 },
+                found: changes.norm() as f64,
+                declared: release.variants.first().change.0,
+            },
+        );
+        if changes.largest() > u128::from(UNIT_GRAINS) {
+            let found = changes.largest();
+            self.beyond.push(format!(
+                "{name}: the number of a key moved by {found} grid units, declared are {UNIT_GRAINS}"
+            ));
+        }
+        if let Some(found) = FoundKeyRelease::of_release(release)
+            && found.search.search.overfull_test().is_some()
+        {
+            self.record_shift(
+                release,
+                ReleaseShift {
+                    release: place,
+                    part: ComparedPart::DifferentKeys,
+                    found: changes.distinct as f64,
+                    declared: found.counting.max_keys.into(),
+                },
+            );
+        }
+        if !changes.by_key.is_empty() && !is_charged(pair, subject, one.description()) {
+            self.violations.push(format!(
+                "{name} moved in the window from {}, which charges no block of the unit",
+                window.start
+            ));
+        }
+        let comparison = TableComparison::of_tables(&with, &without, &changes);
+        self.found_tables += 1;
+        self.uncompared_tables += usize::from(!comparison.is_drawn_alike);
+        self.violations.extend(comparison.violations);
+        lists.add_tables(place, [&with, &without]);
+        comparison.is_drawn_alike
     }
 
     /// Compares the exact values of a release in one window.

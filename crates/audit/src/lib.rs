@@ -33,6 +33,14 @@ mod encode;
 mod error;
 mod everywhere;
 mod evidence;
+pub mod found_attack;
+mod found_crowd;
+mod found_law;
+mod found_names;
+mod found_pairs;
+mod found_tables;
+#[cfg(test)]
+mod found_tests;
 mod gamma;
 mod law;
 mod log;

@@ -42,6 +42,37 @@ impl SequentialTest {
         let number = f64::from(self.number);
         ((2.0 * number * (number + 1.0) / self.alarm).ln() / (2.0 * n.max(1) as f64)).sqrt()
     }
+
+    /// The largest part of `n` independent cases that an event of this probability, or a smaller one, has at this look: by Chernoff's
+    /// inequality `P(a part q or more) <= exp(-n KL(q, p))`, `KL` the relative entropy of two coins.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn largest_part(&self, n: u64, probability: f64) -> f64 {
+        let number = f64::from(self.number);
+        let wanted = (number * (number + 1.0) / self.alarm).ln() / n.max(1) as f64;
+        let mut inside = probability;
+        let mut outside = 1.0;
+        for _ in 0..100 {
+            let middle = f64::midpoint(inside, outside);
+            if relative_entropy(middle, probability) < wanted {
+                inside = middle;
+            } else {
+                outside = middle;
+            }
+        }
+        outside
+    }
+}
+
+/// `KL(q, p)` of two coins.
+fn relative_entropy(q: f64, p: f64) -> f64 {
+    entropy_term(q, p) + entropy_term(1.0 - q, 1.0 - p)
+}
+
+fn entropy_term(q: f64, p: f64) -> f64 {
+    match q > 0.0 {
+        true => q * (q / p).ln(),
+        false => 0.0,
+    }
 }
 
 #[cfg(test)]

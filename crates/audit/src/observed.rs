@@ -2,6 +2,7 @@
 
 use super::stream::SourceQuestion;
 use bernstream_noise::Exact;
+use bernstream_release::window::FoundKeyTotals;
 use bernstream_synopsis::clock::Timestamp;
 
 /// All that a worker shows, and the exact values where noise meets them.
@@ -51,6 +52,8 @@ pub struct Evaluation {
     pub scores: Vec<Option<Exact>>,
     /// The counts that a bandwidth is chosen from.
     pub counts: Option<Exact>,
+    /// The numbers of the keys, where nobody listed them; there are no values then.
+    pub found: Option<FoundKeyTotals>,
 }
 
 /// A message that left.

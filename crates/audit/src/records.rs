@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::edit::RowEdit;
 use super::everywhere::{common_families, rows_with_odd_texts};
+use super::found_pairs::found_key_families;
 use super::messages::{InputMessage, InputRow, NamedRow};
 use super::pair::NeighbouringPair;
 use super::scene::WindowFixture;
@@ -21,7 +22,7 @@ pub(super) fn record_families(stage: &BackgroundStream<'_>) -> Vec<Vec<Neighbour
             .collect::<Vec<_>>()
     });
     let plain = stage.plain_row(movers.iter().flatten().next().map(|mover| &mover.row));
-    let mut families = Vec::new();
+    let mut families = found_key_families(stage);
     let odd = [
         rows_with_odd_texts(stage, &plain),
         odd::rows_with_odd_values(&plain, &stage.ends),

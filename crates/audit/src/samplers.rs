@@ -21,6 +21,8 @@ use bernstream_release::marginals::BINS;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_worker::pipeline::ReleasePlan;
 
+/// Number of values of a draw for keys that nobody listed, of which there can be any number.
+const KEYS: usize = 64;
 /// Number of draws that are made with one generator.
 const OF_A_GENERATOR: u64 = 50;
 const THRESHOLDS: u32 = 256;
@@ -66,7 +68,11 @@ pub fn samplers_of_plan(plan: &ReleasePlan) -> Vec<Sampler> {
     for release in &plan.releases {
         let name = &release.description().release;
         for variant in release.variants.iter() {
-            let values = variant.target.shape().value_count();
+            let values = match release.key_search {
+                // A draw has as many values as there are keys.
+                Some(_) => KEYS.min(variant.target.shape().value_count()),
+                None => variant.target.shape().value_count(),
+            };
             all.push(match &release.series {
                 Some(noise) => Sampler {
                     of: format!("the panes of {name}"),

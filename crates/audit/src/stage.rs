@@ -6,6 +6,8 @@ use std::time::Duration;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
+use super::found_crowd::rows_of_crowd;
+use super::found_names::{FoundKeyRelease, key_bytes};
 use super::messages::{InputMessage, InputRow};
 use super::movers::{RecordValues, axis_point};
 use super::subject::AuditSubject;
@@ -55,8 +57,16 @@ impl<'a> BackgroundStream<'a> {
         stage
     }
 
-    /// The declared keys, or none.
+    /// The declared keys, those that are made up where nobody lists them, or none.
     pub fn keys(&self) -> Vec<Option<Arc<[u8]>>> {
+        if let Some(found) = FoundKeyRelease::of_subject(self.subject) {
+            let mut keys = found.popular_keys(self.subject);
+            keys.extend(found.near_keys(self.subject));
+            keys.extend(found.rare_keys(self.subject));
+            if !keys.is_empty() {
+                return keys.iter().map(|key| key_bytes(key)).collect();
+            }
+        }
         match &self.subject.plan.rules.keys {
             Some(keys) => keys.iter().map(|key| Some(key.as_bytes().into())).collect(),
             None => vec![None],
@@ -164,6 +174,7 @@ impl<'a> BackgroundStream<'a> {
         let mut random = ChaCha20Rng::seed_from_u64(18);
         let rows = self.rows_of_a_message();
         let keys = self.keys();
+        let crowd = rows_of_crowd(self.subject);
         let mut all = Vec::new();
         for window in &self.windows {
             let is_sparse = *window != self.full_window() && *window == self.sparse_window();
@@ -185,6 +196,18 @@ impl<'a> BackgroundStream<'a> {
                         unit: unit.map(|unit| unit.as_bytes().into()),
                         values: self.random_values(&mut random),
                     });
+                }
+                if *window == self.full_window() {
+                    let time = BackgroundStream::time_in_window(
+                        *window,
+                        (number as f64 + 0.25) / MESSAGES as f64,
+                    );
+                    let share = crowd.iter().skip(number).step_by(MESSAGES);
+                    rows.extend(share.map(|row| InputRow {
+                        time: Some(time),
+                        values: self.middle.clone(),
+                        ..row.clone()
+                    }));
                 }
                 let stamp = BackgroundStream::time_in_window(
                     *window,

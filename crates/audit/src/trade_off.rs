@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::attacked::{AttackReport, DetectableScale, ErrorRatePoint};
 use super::attacker::{Attacker, CalculatedCurve, WatchedKey};
 use super::deadline::Deadline;
+use super::error::ReplayError;
 use super::evidence::{AuditTest, Verdict, scale_fails_at};
 use super::gamma::probability_up_to;
 use super::law::NoiseLaw;
@@ -81,6 +82,8 @@ pub enum AttackError {
     Sum,
     #[error("the audit was ended before it")]
     Stopped,
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 impl<'a> WindowAttack<'a> {
@@ -132,17 +135,7 @@ impl<'a> WindowAttack<'a> {
         neighbours: NeighbouringStreams<'a>,
         window: Span,
     ) -> Result<Self, AttackError> {
-        let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
-        let quoted = plan
-            .quote_window(
-                window,
-                LedgerBeginning {
-                    first_window: first,
-                    first_covered: first,
-                },
-                |_| plan.total.zero_of_kind(),
-            )
-            .ok_or(AttackError::Unpaid)?;
+        let quoted = quote_window(&plan, window).ok_or(AttackError::Unpaid)?;
         let with = close_window(&plan, neighbours.with, window);
         let without = close_window(&plan, neighbours.without, window);
         let terms = audit_terms(&quoted, window);
@@ -476,19 +469,19 @@ impl<'a> WindowAttack<'a> {
     }
 }
 
-fn part_at(parts: &[f64], index: usize) -> f64 {
+pub(super) fn part_at(parts: &[f64], index: usize) -> f64 {
     parts.get(index).copied().unwrap_or(0.0)
 }
 
 /// The epsilon that an attacker with these error rates shows at least.
-fn shown_epsilon(positives: f64, negatives: f64) -> f64 {
+pub(super) fn shown_epsilon(positives: f64, negatives: f64) -> f64 {
     ((1.0 - negatives) / positives)
         .ln()
         .max(((1.0 - positives) / negatives).ln())
 }
 
 /// The point of an attacker who always gives the same answer: with `yes` 1 there are no false negatives, and with 0 no false positives.
-fn constant_answer(promise: &PromisedGuarantees, yes: f64) -> ErrorRatePoint {
+pub(super) fn constant_answer(promise: &PromisedGuarantees, yes: f64) -> ErrorRatePoint {
     ErrorRatePoint {
         false_positives: yes,
         false_negatives: 1.0 - yes,
@@ -613,7 +606,7 @@ fn draw_synopses(
 }
 
 /// The window of a stream, as the worker closes it.
-fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
+pub(super) fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
     let first = plan.rules.grid.span_of(plan.rules.grid.origin());
     let forms = plan
         .releases
@@ -632,7 +625,17 @@ fn close_window(plan: &ReleasePlan, batches: &[Batch], window: Span) -> Window {
     }
 }
 
-fn audit_terms(quoted: &WindowQuote, window: Span) -> WindowTerms {
+/// The prices of a window for which nothing was spent before; `None` if it cannot be paid for.
+pub(super) fn quote_window(plan: &ReleasePlan, window: Span) -> Option<WindowQuote> {
+    let first = plan.rules.grid.span_of(plan.rules.grid.origin()).start;
+    let beginning = LedgerBeginning {
+        first_window: first,
+        first_covered: first,
+    };
+    plan.quote_window(window, beginning, |_| plan.total.zero_of_kind())
+}
+
+pub(super) fn audit_terms(quoted: &WindowQuote, window: Span) -> WindowTerms {
     let entry = PaymentRow {
         id: "audit".to_owned(),
         sequence: 1,

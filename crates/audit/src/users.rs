@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::edit::RowEdit;
 use super::everywhere::{common_families, row_later, rows_with_odd_texts};
+use super::found_crowd::CROWD;
+use super::found_pairs::found_key_families;
 use super::messages::{ColumnTypes, InputMessage, InputRow, NamedRow, TextForm};
 use super::pair::NeighbouringPair;
 use super::records::without_rows;
@@ -32,7 +34,7 @@ pub(super) fn user_families(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<Vec<
             .collect::<Vec<_>>()
     });
     let plain = stage.plain_row(movers.iter().flatten().next().map(|mover| &mover.row));
-    let mut families: Vec<Vec<NeighbouringPair>> = Vec::new();
+    let mut families = found_key_families(stage);
     for rows in &movers {
         let mut pairs = Vec::new();
         for mover in rows {
@@ -352,7 +354,16 @@ fn many_row_pairs(stage: &BackgroundStream<'_>, plain: &InputRow) -> Vec<Neighbo
 /// A user of others less, in one period: what that user sent in other periods stays.
 fn others_removed(stage: &BackgroundStream<'_>, cap: &Cap) -> Vec<NeighbouringPair> {
     let period = cap.period.span_of(stage.full_window().start);
-    let units: BTreeSet<_> = stage.rows_of_others().map(|row| row.unit.clone()).collect();
+    let mut units: BTreeSet<_> = stage.rows_of_others().map(|row| row.unit.clone()).collect();
+    // Of those that are there for their keys, one is like the other.
+    let mut crowd = 0;
+    units.retain(|unit| {
+        let is_of_crowd = unit
+            .as_deref()
+            .is_some_and(|unit| unit.starts_with(CROWD.as_bytes()));
+        crowd += usize::from(is_of_crowd);
+        !is_of_crowd || crowd <= 2
+    });
     let mut pairs = Vec::new();
     for unit in units {
         let name = String::from_utf8_lossy(unit.as_deref().unwrap_or_default());

@@ -8,8 +8,8 @@ use bernstream_kafka::sink::Sink;
 use bernstream_ledger::Paid;
 use bernstream_ledger::witness;
 use bernstream_ledger::witness::{Witness, WitnessClaim, fold_claim};
-use bernstream_noise::Exact;
 use bernstream_noise::order::OrderChoice;
+use bernstream_noise::{CandidateCounts, Exact};
 use bernstream_release::builtin::Builtin;
 use bernstream_release::choice::Bandwidth;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
@@ -100,8 +100,22 @@ impl Target for WatchedTarget {
                 .bandwidth
                 .as_ref()
                 .map(|bandwidth| bandwidth.exact_counts(accumulator)),
+            found: None,
         });
         exact
+    }
+
+    fn candidates(&self, accumulator: &Accumulator) -> Option<CandidateCounts> {
+        let candidates = self.inner.candidates(accumulator)?;
+        self.notes.push(Evaluation {
+            release: self.release,
+            variant: self.variant,
+            values: Vec::new(),
+            scores: Vec::new(),
+            counts: None,
+            found: accumulator.found_keys().cloned(),
+        });
+        Some(candidates)
     }
 
     fn is_sum(&self) -> bool {
