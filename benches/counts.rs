@@ -96,6 +96,7 @@ fn open_windows(keys: &[String], target: &KeyCounts) -> WindowStore {
         max_future_skew: Duration::from_secs(60),
         keys: Some(keys.to_vec()),
         other: Vec::new(),
+        longest_key: None,
         cap: Some(Cap {
             period: grid.into(),
             records: 0,

@@ -1,6 +1,7 @@
 //! The cost of an exact draw, compared with its random words alone.
 
 use bernstream_noise::calibrate::Scale;
+use bernstream_noise::key_selection::KeySelection;
 use bernstream_noise::noise::{
     DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall,
 };
@@ -26,6 +27,19 @@ fn draws(c: &mut Criterion) {
         let gaussian = DiscreteGaussian::new(Scale::new(units).expect("a scale"));
         group.bench_function(BenchmarkId::new("discrete Gaussian, sigma", units), |b| {
             b.iter(|| gaussian.fill(&mut generator, &mut values));
+        });
+    }
+    group.finish();
+
+    let mut group = c.benchmark_group("found keys");
+    group.throughput(Throughput::Elements(DRAWS as u64));
+    let epsilon = "1".parse().expect("an epsilon");
+    let delta = "0.000000001".parse().expect("a delta");
+    let selection = KeySelection::calibrated(1, epsilon, delta).expect("a selection");
+    for units in [1, 20] {
+        let counts = vec![units; DRAWS];
+        group.bench_function(BenchmarkId::new("units of a key", units), |b| {
+            b.iter(|| selection.find_keys(&counts, &mut generator));
         });
     }
     group.finish();

@@ -54,6 +54,7 @@ fn rules() -> WindowRules {
         max_future_skew: Duration::from_secs(60),
         keys: None,
         other: Vec::new(),
+        longest_key: None,
         cap: None,
     }
 }

@@ -565,7 +565,7 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
     let csv = dashboard.ask("GET", &format!("/api/v1/curve?{asked}&points=2&format=csv"));
     assert!(
         csv.body
-            .starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper,total_lower,total_upper\r\n"),
+            .starts_with("\"'=cmd(),\"\"value\"\"\",value,lower,upper,total_lower,total_upper\r\n"),
         "{}",
         csv.body
     );
@@ -1512,6 +1512,159 @@ fn quantiles_by_key_are_rows_in_the_api_and_in_the_terminal() {
     let text = String::from_utf8_lossy(&printed.stdout);
     assert!(
         text.starts_with("key  p25 ") && text.contains("rounded to steps of 1 from -30 to 180"),
+        "{text}"
+    );
+}
+
+/// Windows of pages that nobody listed, a day each: all of the golden table, none, and all but those that are new.
+fn found_windows(folder: &Path) -> Vec<PathBuf> {
+    let golden: Value =
+        serde_json::from_str(include_str!("../../clients/golden/counts-found.json")).expect("JSON");
+    let all = golden["synopsis"].clone();
+    let own = folder.join("flights/counts-found");
+    fs::create_dir_all(&own).expect("a folder");
+    let mut files = Vec::new();
+    for day in 0..3 {
+        let mut window = all.clone();
+        let [start, end] = [18, 19].map(|first| format!("2013-06-{}T05:00:00Z", first + day));
+        window["window"] = serde_json::json!({ "start": start, "end": end });
+        window["published"] = format!("2013-06-{}T06:01:00Z", 19 + day).into();
+        window["ledger"]["sequence"] = (17 + day).into();
+        let keys = &mut window["basis"]["keys"];
+        let mut rows = keys["found"]["rows"].as_array().expect("rows").clone();
+        let mut places = Vec::new();
+        for (place, row) in rows.iter_mut().enumerate() {
+            if row["until"] == "2013-06-26T05:00:00Z" {
+                row["until"] = format!("2013-06-{}T05:00:00Z", 26 + day).into();
+            }
+            if day == 0 || (day == 2 && row["is_new"] == false) {
+                places.push(place);
+            }
+        }
+        let names = keys["keys"].clone();
+        keys["keys"] = places.iter().map(|place| names[*place].clone()).collect();
+        keys["found"]["rows"] = places.iter().map(|place| rows[*place].clone()).collect();
+        let values = places.iter().map(|place| all["values"][*place].clone());
+        window["values"] = values.collect();
+        let synopsis = Synopsis::from_json(&window.to_string()).expect("a synopsis");
+        let path = own.join(format!("2013-06-{}T050000Z.arrows", 18 + day));
+        put(&path, &synopsis.encode().expect("a message").bytes);
+        files.push(path);
+    }
+    files
+}
+
+#[test]
+fn keys_that_nobody_listed_come_and_go_and_are_never_0_where_they_were_not_published() {
+    let folder = tempfile::tempdir().expect("a folder");
+    found_windows(folder.path());
+    let dashboard = Dashboard::start(&[&folder.path().display().to_string(), "--history", "all"]);
+    let mut events = dashboard.events(None);
+    let sent: Vec<Event> = (0..3).map(|_| events.next_of("synopsis")).collect();
+    let rows_sent = sent.iter().map(|event| {
+        let synopsis = Synopsis::from_json(&event.data.to_string()).expect("a synopsis");
+        synopsis.values().len()
+    });
+    assert_eq!(rows_sent.collect::<Vec<_>>(), [7, 0, 3]);
+
+    let first = dashboard.get("/api/v1/keys?window=2013-06-18T05:00:00Z");
+    let first = first.as_array().expect("rows");
+    assert_eq!(first.len(), 7);
+    assert_eq!(first[0]["key"], "/");
+    assert_eq!([&first[0]["new"], &first[1]["new"]], [true, false]);
+    assert_eq!(first[1]["until"], "2013-06-23T05:00:00Z");
+    let threshold = number(&first[0]["threshold"]);
+    for row in first {
+        assert_eq!(number(&row["threshold"]), threshold);
+        assert!(row["new"] == false || number(&row["users"]) > threshold);
+    }
+    // A new key near the threshold may have far fewer users than is published.
+    assert!(number(&first[3]["users_lower"]) < 10.0 && number(&first[3]["users"]) > 43.0);
+    let none = dashboard.get("/api/v1/keys?window=2013-06-19T05:00:00Z");
+    assert_eq!(none, serde_json::json!([]));
+    let csv = |path: &str| dashboard.ask("GET", path).body;
+    let head = "key,users,users_lower,users_upper,new,until,threshold\r\n";
+    assert_eq!(
+        csv("/api/v1/keys?window=2013-06-19T05:00:00Z&format=csv"),
+        head
+    );
+    let all = csv("/api/v1/keys?window=2013-06-18T05:00:00Z&format=csv");
+    assert!(all.starts_with(head) && all.contains("\r\n'=1+1,"), "{all}");
+    assert_eq!(
+        dashboard.get("/api/v1/keys").as_array().map(Vec::len),
+        Some(3)
+    );
+
+    // Published in the first and last window, and in the first alone.
+    for (key, is_there) in [
+        ("/basket", [true, false, true]),
+        ("/", [true, false, false]),
+    ] {
+        let history = dashboard.get(&format!("/api/v1/history?row={key}"));
+        let history = history.as_array().expect("rows");
+        assert_eq!(history.len(), 3);
+        for (row, is_there) in history.iter().zip(is_there) {
+            for number in ["value", "lower", "upper"] {
+                assert_eq!(row[number].is_number(), is_there, "{key}: {row}");
+                assert_eq!(row[number].is_null(), !is_there, "{key}: {row}");
+            }
+            assert!(row["time"].is_string());
+        }
+    }
+    let gaps = csv("/api/v1/history?row=/&format=csv");
+    assert_eq!(gaps.matches(",,,\r\n").count(), 2, "{gaps}");
+    for path in ["history?row=/nobody", "keys?row=/nobody"] {
+        let (status, why) = dashboard.refusal(&format!("/api/v1/{path}"));
+        assert!(
+            status == 400 && why.contains("had fewer than about 41 users"),
+            "{path}: {status} {why}"
+        );
+    }
+    assert_eq!(dashboard.refusal("/api/v1/history").0, 400);
+    assert_eq!(dashboard.refusal("/api/v1/history?row=/&by=records").0, 400);
+}
+
+#[test]
+fn keys_that_nobody_listed_are_shown_in_the_terminal_with_what_their_absence_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = found_windows(folder.path());
+    let shown = |arguments: &[&str]| {
+        let output = bernstream(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text + &String::from_utf8_lossy(&output.stderr)
+    };
+    let [all, none, _] = [0, 1, 2].map(|place| files[place].display().to_string());
+    let text = shown(&["query", &all]);
+    assert!(
+        text.contains(
+            "7 keys, 4 of them new; a key that is not here had fewer than about 41 users"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("2013-06-26T05:00:00Z  new\n"), "{text}");
+    assert!(text.contains(r"/\u{202e}lmth.\u{1b}[2J<script>"), "{text}");
+    assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text:?}");
+    let text = shown(&["query", &none]);
+    assert!(text.contains("0 keys, 0 of them new; a key"), "{text}");
+    let text = shown(&["query", &all, "--row", "/nobody"]);
+    assert!(
+        text.contains("no key '/nobody' in this table: a key that is not here had fewer"),
+        "{text}"
+    );
+    let answer: Value =
+        serde_json::from_str(&shown(&["query", &all, "--top", "2", "--json"])).expect("JSON");
+    assert_eq!(answer["found"]["new"], 4);
+    assert_eq!(answer["keys"][0]["new"], true);
+    assert_eq!(answer["keys"][1]["until"], "2013-06-26T05:00:00Z");
+    let golden: Value = serde_json::from_str(include_str!(
+        "../../clients/golden/counts-found-overfull.json"
+    ))
+    .expect("JSON");
+    let overfull = folder.path().join("overfull.json");
+    fs::write(&overfull, golden["synopsis"].to_string()).expect("written");
+    let text = shown(&["query", &overfull.display().to_string()]);
+    assert!(
+        text.contains("too many different keys to look for new ones"),
         "{text}"
     );
 }

@@ -179,6 +179,29 @@ fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
     }
 }
 
+/// Of users, and of records with a limit of different keys.
+#[test]
+fn keys_that_nobody_listed_are_attacked_alone_announced_and_near_the_threshold() {
+    for configuration in ["config/pages.toml", "config/error-codes.toml"] {
+        let output = audit(&[configuration, "--minutes", "0.1", "--seed", "7", "--json"]);
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let report: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        assert_eq!(schema_faults(&report), Vec::<String>::new());
+        let attacks = report["attacks"].as_array().expect("attacks");
+        assert_eq!(attacks.len(), 3, "{report}");
+        for attack in attacks {
+            assert!(attack["windows"].as_u64() >= Some(400), "{attack}");
+        }
+        for (name, test) in tests(&report) {
+            assert_eq!(test["verdict"], "passed", "{name}: {test}");
+        }
+    }
+}
+
 #[test]
 fn sums_with_noise_that_is_correlated_pass_and_what_is_left_out_is_named() {
     let output = audit(&[

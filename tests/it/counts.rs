@@ -333,15 +333,13 @@ fn kill_sum_at(servers: &str, step: &str) {
         let end = synopsis.description().window.end;
         sums.entry(end).or_default().insert(published.payload);
     }
-    let mut next_step = 0;
-    for (end, versions) in &sums {
+    for (next_step, (end, versions)) in (0..).zip(&sums) {
         assert_eq!(versions.len(), 1, "{step}: {end} was drawn twice");
         let bytes = versions.first().expect("one");
         let synopsis = Synopsis::decode_message(bytes).expect("a synopsis");
         let about = synopsis.description();
         let panes = about.panes.expect("a sum");
         assert_eq!(panes.step, Some(next_step), "{step}: {end}");
-        next_step += 1;
         let counts = exact_counts(&visits, about.window, 60_000_000);
         let numbers = numbers_of(&synopsis);
         for (key, counted) in counts {

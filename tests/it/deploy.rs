@@ -68,11 +68,11 @@ fn the_commands_of_the_readme_and_the_pages_work() {
             }
             // The tutorial: in tests/it/book.rs. With a broker: in tests/it/flights.rs; without: in tests/it/functions.rs. The
             // demonstration: in tests/it/demo.rs. The page: in tests/it/api.rs. The audit: in tests/it/audit.rs. Absorbers: in
-            // tests/it/absorbers.rs, with another file. The tests: this.
+            // tests/it/absorbers.rs, with another file. Found keys: in tests/it/found_keys.rs. The tests: this.
             [
                 "bernstream",
                 "absorb" | "audit" | "produce" | "ledger" | "run" | "evaluate" | "query"
-                | "dashboard",
+                | "dashboard" | "keys",
                 ..,
             ]
             | ["cargo", "run", ..]

@@ -325,6 +325,11 @@ fn rows_of_tables_by_key_are_what_is_stated() {
         for row in stated["rows"].as_array().expect("rows") {
             let key = row["key"].as_str().expect("a key");
             let found = table.row_of(key).expect(key);
+            let [is_new, until] = match found.found {
+                Some(row) => [row.is_new.into(), row.until.to_string().into()],
+                None => [Value::Null, Value::Null],
+            };
+            assert_eq!([&row["new"], &row["until"]], [&is_new, &until], "{key}");
             for (estimate, stated) in found
                 .estimates
                 .iter()
@@ -366,9 +371,13 @@ fn rows_of_tables_by_key_are_what_is_stated() {
             "{name}: a mean without records is unknown"
         );
         assert!(table.row_of("no such key").is_err());
+        let summary = table
+            .found_summary()
+            .map(|summary| serde_json::json!(summary));
+        assert_eq!(stated["found"], serde_json::json!(summary), "{name}");
         tables += 1;
     }
-    assert_eq!(tables, 8);
+    assert_eq!(tables, 12);
 }
 
 /// What a cap drops, and units by their keys, of the golden table that tells its caps.
@@ -420,6 +429,10 @@ fn margins_and_shares_of_tables_by_key_are_what_is_stated() {
         let table = synopsis.key_table().expect("a table by key");
         let parts: Vec<_> = table.keys().iter().map(|key| table.parts_of(key)).collect();
         assert_eq!(stated["parts"], serde_json::json!(parts), "{name}");
+        // Where nobody listed the keys, sums would be without those that were not found.
+        let has_sums = table.found_summary().is_none();
+        assert_eq!(table.margin(&[]).is_ok(), has_sums, "{name}");
+        assert_eq!(table.shares(&[]).is_ok(), has_sums, "{name}");
         for stated in stated["margins"].as_array().expect("margins") {
             let margin = table.margin(&texts(&stated["columns"])).expect("a margin");
             let rows = stated["rows"].as_array().expect("rows");
@@ -442,7 +455,7 @@ fn margins_and_shares_of_tables_by_key_are_what_is_stated() {
         }
         tables += 1;
     }
-    assert_eq!(tables, 1);
+    assert_eq!(tables, 3);
 }
 
 fn texts(list: &Value) -> Vec<&str> {
@@ -508,6 +521,9 @@ fn every_kind_is_there() {
         r#""cosine":"#,
         r#""basis":{"keys":"#,
         r#""units":{"bins":"#,
+        r#""found":{"delta":"#,
+        r#""is_new":true"#,
+        r#""is_overfull":true"#,
         r#""counts":{"#,
         r#""per_user":"#,
         "discrete laplace",

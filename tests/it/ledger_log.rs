@@ -62,7 +62,7 @@ fn lose_disk(setup: &Setup) {
     fs::remove_dir_all(setup.ledger()).expect("the disk is lost");
 }
 
-fn copy_disk(from: &Path, to: &Path) {
+pub fn copy_disk(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     assert!(
         Command::new("cp")

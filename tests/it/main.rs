@@ -38,6 +38,8 @@ mod faults;
 mod files;
 mod flights;
 mod foreseen;
+mod found_keys;
+mod found_keys_faults;
 mod functions;
 mod golden;
 mod hanging;

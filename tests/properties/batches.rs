@@ -63,6 +63,7 @@ pub fn rules() -> WindowRules {
         max_future_skew: Duration::from_secs(1),
         keys: Some(vec!["a".into(), "b".into()]),
         other: Vec::new(),
+        longest_key: None,
         cap: None,
     }
 }

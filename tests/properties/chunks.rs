@@ -135,6 +135,7 @@ pub fn rules(has_keys: bool, cap: Option<u32>) -> WindowRules {
         max_future_skew: Duration::from_secs(1),
         keys: has_keys.then(|| ["b", "a", "a longer key", "z"].map(str::to_owned).to_vec()),
         other: Vec::new(),
+        longest_key: None,
         cap: cap.map(|records| Cap {
             period: period.into(),
             records,

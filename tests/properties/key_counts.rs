@@ -45,7 +45,7 @@ use crate::harness::exact::Opened as _;
 use crate::harness::plan::plan as plan_of;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
-const PIPELINE: &str = "attacked";
+pub const PIPELINE: &str = "attacked";
 /// Grains of a record.
 const GRAINS: i128 = 1 << 31;
 /// Bound of the sum of a unit: less than two records can have.
@@ -242,7 +242,7 @@ fn sip_hash(key: [u8; 16], bytes: &[u8]) -> u64 {
 }
 
 /// The rank of a key of a user, as the page of proofs says it.
-fn rank(period: i64, user: &str, key: &str) -> u64 {
+pub fn rank(period: i64, user: &str, key: &str) -> u64 {
     let digest = Sha256::digest(format!("bernstream keys 1{PIPELINE}"));
     let mut text = (1_000_000 * period).to_le_bytes().to_vec();
     text.extend((user.len() as u64).to_le_bytes());
@@ -336,7 +336,7 @@ fn atoms() -> Vec<Record> {
 }
 
 /// All ascending lists of up to `most` of so many things.
-fn streams(things: usize, most: usize) -> Vec<Vec<usize>> {
+pub fn streams(things: usize, most: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     let mut newest: Vec<Vec<usize>> = all.clone();
     for _ in 0..most {
@@ -357,7 +357,7 @@ fn chosen(atoms: &[Record], stream: &[usize]) -> Vec<Record> {
 }
 
 /// The parts that rows go to by the digits of a number.
-fn split_of(stream: &[usize], parts: usize, number: usize) -> Vec<Vec<usize>> {
+pub fn split_of(stream: &[usize], parts: usize, number: usize) -> Vec<Vec<usize>> {
     let mut split = vec![Vec::new(); parts];
     let mut digits = number;
     for at in stream {

