@@ -1263,7 +1263,11 @@ impl FoundTable {
     /// The description of a listed table, changed to be that of this one.
     fn describe(&self, name: &str, mut about: Description) -> Found<Description> {
         const EPSILON: &str = "1";
-        let scale = u64::from(self.max_keys) * UNIT_GRAINS;
+        // A thousandth of epsilon pays for the test of too many keys, and scales are multiples of 16.
+        let scale = match self.overfull {
+            Some(_) => 4112,
+            None => u64::from(self.max_keys) * UNIT_GRAINS,
+        };
         let delta: Delta = self.delta.parse()?;
         let mut found = FoundKeys {
             threshold: key_threshold(scale, self.max_keys, delta).ok_or("a threshold")?,
@@ -1325,7 +1329,7 @@ impl FoundTable {
         let band = Band::simulate(&about.shape(), about.noise.law, 1);
         about.band = band.scaled_to_noise(&about.noise);
         if let Some(sensitivity) = &mut about.sensitivity {
-            sensitivity.units = scale;
+            sensitivity.units = u64::from(self.max_keys) * UNIT_GRAINS;
             sensitivity.values = u64::from(self.max_keys);
         }
         about.privacy.definition = PrivacyDefinition::Approximate;
