@@ -8,7 +8,7 @@
 //! What is replayed: the covering array of `configurations.rs`, and the sampled sensitivities and callers' functions of `beyond.rs`.
 //! What is left out: three choices together, but for those that two bring along; noise that is selected in space; callers' functions
 //! of users, and released one point at a time; values and texts in other types of Arrow than 64-bit floats and bytes (`decode.rs` has
-//! those); crashes, restarts, changes of the configuration and broken messages (`tests/it` has those); and how long anything takes.
+//! those); keys that nobody listed, whose rows follow the noise (`found_keys.rs`, and the replays of `bernstream audit`); crashes, restarts, changes of the configuration and broken messages (`tests/it` has those); and how long anything takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

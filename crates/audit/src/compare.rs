@@ -227,7 +227,7 @@ fn evaluations_of<'a>(all: &[ReleasedMessage<'a>], release: usize) -> Vec<&'a Ev
         .collect()
 }
 
-/// What earlier windows leave for the comparison of later ones.
+/// Changes and lists of earlier windows, which later ones are compared by.
 #[derive(Default)]
 struct EarlierWindows {
     shifts: EarlierShifts,

@@ -668,7 +668,7 @@ fn part_of(count: u64, all: u64) -> f64 {
     count as f64 / all.max(1) as f64
 }
 
-/// What the attacker sees of one window: `None` where the table is one that neither stream can lead to.
+/// Observation of the attacker in one window: `None` where the table is one that neither stream can lead to.
 struct SeenTable {
     loss: Option<f64>,
     names_new: bool,

@@ -35,12 +35,12 @@ impl KeySelection {
         Ok(KeySelection { scale, threshold })
     }
 
-    /// That of the noise, in grid units: at least `G max_keys / epsilon`.
+    /// Scale of the noise, in grid units: at least `G max_keys / epsilon`.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// `K`, in grid units.
+    /// Threshold `K`, in grid units.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
@@ -145,7 +145,7 @@ impl OverfullTest {
         self.limit - 2 * self.truncation - 1
     }
 
-    /// That of the noise, in keys.
+    /// Scale of the noise, in keys.
     pub fn scale(&self) -> Scale {
         self.scale
     }

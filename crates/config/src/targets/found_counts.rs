@@ -1,15 +1,16 @@
 //! `[release.counts]` of keys that nobody listed.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::settings::ReleasedFunction;
-use crate::targets::context::{DeclaredSearch, DeclaredUnits, ReadTarget, built_target};
+use crate::targets::context::{DeclaredSearch, DeclaredUnits, ReadTarget};
 use crate::targets::counts::{CountedName, Table, unit_caps};
 use crate::text::{Checked, Document, Spanned};
 use bernstream_functions::found_key_counts::FoundKeyCounts;
 use bernstream_functions::key_counts::CountedStatistic;
-use bernstream_release::ValueScaling;
 use bernstream_release::window::{FoundKeyCounting, RankKey};
+use bernstream_release::{Target, ValueScaling};
 use bernstream_synopsis::KeyStatistic;
 use bernstream_synopsis::NoiseDistribution;
 use bernstream_synopsis::description;
@@ -96,7 +97,7 @@ impl<'a> FoundCounts<'a> {
             }],
         };
         let built = FoundKeyCounts::new(counting, statistic, search.settings.most);
-        let target = built_target(document, place, Ok(built))?;
+        let target: Arc<dyn Target> = Arc::new(built);
         let unit = match declared.has_users {
             true => "different users",
             false => "records",

@@ -33,7 +33,7 @@ pub fn check_key_search(
     }
     if let Some(other) = drafts.get(1) {
         let what = "keys are found by one release, and this is a second one";
-        let hint = "give it a pipeline of its own, with the keys listed in input.key.values";
+        let hint = "give it a pipeline of its own, which lists its keys or finds them itself";
         document.fault(other.function.span(), what, hint);
         return;
     }
